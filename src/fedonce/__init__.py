@@ -1,0 +1,56 @@
+"""FedOnce: one-shot vertical federated learning. One message per party, then predict."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from fedonce.aggregation import Recipe as Recipe
+    from fedonce.errors import AbsentPartyError as AbsentPartyError
+    from fedonce.errors import FedOnceError as FedOnceError
+    from fedonce.errors import FedOnceWarning as FedOnceWarning
+    from fedonce.errors import InputError as InputError
+    from fedonce.errors import MessageError as MessageError
+    from fedonce.estimators import FedOnceClassifier as FedOnceClassifier
+    from fedonce.estimators import FedOnceRegressor as FedOnceRegressor
+    from fedonce.learners import Learner as Learner
+    from fedonce.message import Representation as Representation
+    from fedonce.message import Traffic as Traffic
+    from fedonce.partition import Pixels as Pixels
+    from fedonce.partition import tiles as tiles
+    from fedonce.party import Guest as Guest
+    from fedonce.party import Host as Host
+
+# Names are imported when they are first used: `import fedonce` and `fedonce --help` load neither torch nor scikit-learn.
+_HOME = {
+    "Recipe": "aggregation",
+    "AbsentPartyError": "errors",
+    "FedOnceError": "errors",
+    "FedOnceWarning": "errors",
+    "InputError": "errors",
+    "MessageError": "errors",
+    "FedOnceClassifier": "estimators",
+    "FedOnceRegressor": "estimators",
+    "Learner": "learners",
+    "Representation": "message",
+    "Traffic": "message",
+    "Pixels": "partition",
+    "tiles": "partition",
+    "Guest": "party",
+    "Host": "party",
+}
+
+__all__ = ["__version__", *sorted(_HOME)]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fedonce' has no attribute {name!r}")
+    return getattr(import_module(f"fedonce.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,166 @@
+"""The host's model: an encoder of its own columns, the guests' representations, and a head on both (Algorithm 1, lines 18-31)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from fedonce.errors import parameter_error
+from fedonce.networks import Standardise, encoder, mlp
+from fedonce.randomness import torch_seeded
+from fedonce.training import Epoch, Rows, Training, apply, autograd_step, train
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the host builds and trains its model; the fields of the paper's tables, and a few of ours.
+
+    Parameters
+    ----------
+    encoder_hidden, encoder_dim
+        The network that takes the host's own columns to `encoder_dim` values (FC; CNN0 where they are an image).
+    head : tuple of int
+        Widths of the head's hidden layers: the "host model" of the paper's tables.
+    dropout : float
+        Dropout in the head.
+    epochs : int, optional
+        None: as many as make about `steps` steps, 20 to 200.
+    batch, rate, weight_decay, schedule, decoupled
+        As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16.
+    guest_dropout : float
+        Share of the rows for which, in each epoch, guests are dropped at random, so that the model copes with absent ones.
+    standardise, marks : bool
+        Whether representations are standardised, and whether the head is told who is present.
+    network : torch.nn.Module, optional
+        The host's own encoder instead of the one chosen by shape; gives `encoder_dim` values a row.
+    """
+
+    encoder_hidden: tuple[int, ...] = (128,)
+    encoder_dim: int = 32
+    head: tuple[int, ...] = (128, 64)
+    dropout: float = 0.1
+    epochs: int | None = None
+    steps: int = 5000
+    batch: int = 128
+    rate: float = 4e-3
+    weight_decay: float = 1e-2
+    schedule: str = "one-cycle"
+    decoupled: bool = True
+    guest_dropout: float = 0.2
+    standardise: bool = True
+    marks: bool = True
+    network: nn.Module | None = None
+
+    def training(self, n_rows: int) -> Training:
+        """Return how to train on so many rows."""
+        batch = int(np.clip(n_rows // 16, 16, self.batch)) if self.schedule == "one-cycle" else self.batch
+        epochs = self.epochs
+        if epochs is None:
+            epochs = int(np.clip(round(self.steps * batch / n_rows), 20, 200))
+        return Training(epochs, batch, self.rate, self.weight_decay, self.schedule, self.decoupled)
+
+
+TABLES = Recipe()
+IMAGES = Recipe(encoder_hidden=(128, 128), encoder_dim=128, head=(512, 256), dropout=0.3, rate=2e-3)
+# The paper: Adam at a constant rate, representations as they come, nobody dropped. A preset fills in the shapes.
+PAPER = Recipe(
+    encoder_hidden=(30, 30), encoder_dim=3, head=(30,), dropout=0.0, epochs=100, batch=100, rate=1e-4, weight_decay=1e-4,
+    schedule="constant", decoupled=False, guest_dropout=0.0, standardise=False, marks=False,
+)  # fmt: skip
+
+
+def find_recipe(recipe: object, epochs: int | None, shape: tuple[int, ...], owner: str) -> Recipe:
+    """Return the recipe of a name or the user's own; `epochs` overrides its own."""
+    if isinstance(recipe, Recipe):
+        found = recipe
+    elif recipe == "default":
+        found = TABLES if len(shape) == 1 else IMAGES
+    elif recipe == "paper":
+        found = PAPER
+    else:
+        raise parameter_error(owner, "recipe", "'default', 'paper' or a Recipe", recipe)
+    return found if epochs is None else replace(found, epochs=epochs)
+
+
+class AggregationModel(nn.Module):
+    """f_w of the paper: own columns and representations in, one output a class (or one value) out."""
+
+    def __init__(self, shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe) -> None:
+        super().__init__()
+        self.dims, self.marks = tuple(dims), recipe.marks
+        self.encoder = encoder(shape, recipe.encoder_hidden, recipe.encoder_dim, recipe.network)
+        self.representations = Standardise(torch.zeros(sum(dims)), torch.ones(sum(dims)))
+        width = recipe.encoder_dim + sum(dims) + (len(dims) if recipe.marks else 0)
+        self.head = mlp(width, recipe.head, n_outputs, recipe.dropout)
+
+    def fit_scale(self, values: Tensor, present: Tensor) -> None:
+        """Standardise each guest's values by the rows that it has."""
+        if not self.dims:
+            return
+        has = self.expand(present)
+        count = has.sum(dim=0).clamp(min=1)
+        mean = (values * has).sum(dim=0) / count
+        variance = ((values - mean).square() * has).sum(dim=0) / count
+        self.representations.mean.copy_(mean)
+        self.representations.scale.copy_(torch.where(variance > 1e-12, variance.sqrt(), 1.0))
+
+    def expand(self, present: Tensor) -> Tensor:
+        """Repeat a mark per guest for each of its values."""
+        return torch.cat([present[:, j : j + 1].expand(-1, d) for j, d in enumerate(self.dims)], dim=1)
+
+    def forward(self, own: Tensor, values: Tensor, present: Tensor) -> Tensor:
+        """Give outputs from the host's own rows, the guests' values side by side and who is present (1 or 0)."""
+        parts = [self.encoder(own)]
+        if self.dims:
+            parts.append(self.representations(values) * self.expand(present))
+            if self.marks:
+                parts.append(present)
+        outputs: Tensor = self.head(torch.cat(parts, dim=1))
+        return outputs
+
+
+def fit(
+    own: Rows, values: Rows, present: Rows, dims: Sequence[int], target: NDArray[Any], n_outputs: int,
+    recipe: Recipe, rng: np.random.Generator, device: torch.device,
+) -> tuple[AggregationModel, list[Epoch]]:  # fmt: skip
+    """Train the host's model: cross-entropy where targets are classes, squared error where they are numbers."""
+    dtype = torch.get_default_dtype()
+    with torch_seeded(rng):
+        model = AggregationModel(own.shape[1:], dims, n_outputs, recipe).to(device, dtype)
+        tensors = [torch.from_numpy(array).to(device, dtype) for array in (own, values, present)]
+        if recipe.standardise:
+            model.fit_scale(tensors[1], tensors[2])
+        classes = target.dtype.kind == "i"
+        wanted = torch.from_numpy(target).to(device, None if classes else dtype)
+
+        def loss(batch: Tensor, epoch: int) -> Tensor:
+            rows = batch.to(device)
+            x, r, p = (tensor[rows] for tensor in tensors)
+            outputs = model(x, r, _drop_guests(p, recipe.guest_dropout))
+            if classes:
+                return F.cross_entropy(outputs, wanted[rows])
+            return F.mse_loss(outputs[:, 0], wanted[rows])
+
+        parameters = list(model.train().parameters())
+        history = train(parameters, len(own), autograd_step(parameters, loss), recipe.training(len(own)), rng)
+    return model.eval(), history
+
+
+def _drop_guests(present: Tensor, share: float) -> Tensor:
+    """For a share of the rows, drop each guest with a chance of its own, drawn anew for each row."""
+    if not share or not present.shape[1]:
+        return present
+    chance = torch.rand(len(present), 1, device=present.device) * (torch.rand_like(present[:, :1]) < share)
+    return present * (torch.rand_like(present) >= chance)
+
+
+def outputs(model: AggregationModel, own: Rows, values: Rows, present: Rows, device: torch.device) -> Rows:
+    """Return the model's outputs, row by row."""
+    return apply(model, [own, values, present], device)

@@ -1,0 +1,99 @@
+"""The command line: thin, each command calls the library and prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fedonce import __version__
+from fedonce.errors import AbsentPartyError, FedOnceError, MessageError
+
+if TYPE_CHECKING:
+    from fedonce.demo import Demonstration
+
+app = typer.Typer(
+    help="FedOnce: one-shot vertical federated learning. One message per party, then predict.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+errors = Console(stderr=True)
+
+
+def exit_code(error: FedOnceError) -> int:
+    """Return the exit code of an error: 3 input data, 4 message, 6 party absent or late."""
+    return 4 if isinstance(error, MessageError) else 6 if isinstance(error, AbsentPartyError) else 3
+
+
+def main() -> None:
+    """Run the command line; our own errors are one line and an exit code, never a traceback."""
+    try:
+        app()
+    except FedOnceError as error:
+        errors.print(f"[bold red]error[/]: {error}", highlight=False)
+        sys.exit(exit_code(error))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"fedonce {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)] = False,
+) -> None: ...
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for report.html.")] = Path("fedonce-demo"),
+    seed: Annotated[int, typer.Option(help="Seed of the split and of all parties.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Train on digits cut into four quadrants, four parties; print a table and write a report.
+
+    The data are part of scikit-learn: nothing is downloaded. Takes about a minute on two cores.
+    """
+    if out.exists() and not out.is_dir():
+        raise typer.BadParameter(f"{out} is a file; name a folder.", param_hint="--out")
+    errors.quiet = quiet
+    with errors.status("loading") as status:
+        from fedonce import report
+        from fedonce.demo import run
+
+        def tell(method: str) -> None:
+            if errors.is_terminal:
+                status.update(f"training {method}")
+            else:
+                errors.print(f"training {method}", highlight=False)
+
+        result = run(seed, tell)
+        path = report.write(result, out)
+    if as_json:
+        print(json.dumps({"report": str(path), "outcomes": [asdict(o) for o in result.outcomes]}, indent=2))  # noqa: T201
+    else:
+        _print_table(result)
+        typer.echo(f"report: {path}")
+
+
+def _print_table(result: Demonstration) -> None:
+    table = Table(title=f"digits, four quadrants, {result.n_train} training and {result.n_test} test images", title_justify="left")
+    for column in ("method", "accuracy", "messages", "bytes sent", "seconds"):
+        table.add_column(column, justify="left" if column == "method" else "right")
+    for o in result.outcomes:
+        table.add_row(o.method, f"{100 * o.accuracy:.1f} %", str(o.messages), f"{o.bytes:,}", f"{o.seconds:.1f}")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Gradients of small fully connected networks without autograd.
+
+For layers of a few dozen units most of a training step is autograd's bookkeeping. The gradients of linear layers with
+ReLU or tanh between them are a few matrix products, done here with numpy on the memory of the torch parameters, so that
+torch's optimizers and everything else go on unchanged. `benchmarks/nat_speed.py` measures what it brings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+
+class ClosedForm:
+    """Forward and backward of a Sequential of Linear layers with ReLU, Tanh or nothing between them, on the CPU.
+
+    The network's parameters become views of one flat parameter (`self.parameter`), which is what is to be optimised.
+    """
+
+    @staticmethod
+    def supports(network: nn.Module, device: torch.device) -> bool:
+        """Tell whether a network has this form: linear layers, each followed by at most one activation."""
+        if device.type != "cpu" or not isinstance(network, nn.Sequential) or not len(network):
+            return False
+        kinds = [type(layer) for layer in network]
+        if kinds[0] is not nn.Linear or not set(kinds) <= {nn.Linear, nn.ReLU, nn.Tanh}:
+            return False
+        return all(nn.Linear in pair for pair in zip(kinds, kinds[1:], strict=False))
+
+    def __init__(self, network: nn.Sequential) -> None:
+        flat = torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])
+        self.parameter = nn.Parameter(flat)
+        self.parameter.grad = torch.zeros_like(flat)
+        values, gradients = flat.numpy(), self.parameter.grad.numpy()
+        self._layers: list[tuple[Any, ...]] = []  # weight, its gradient, bias, its gradient, activation
+        start = 0
+        for layer, following in zip(network, [*list(network)[1:], None], strict=True):
+            if not isinstance(layer, nn.Linear):
+                continue
+            views: list[Any] = []
+            for parameter in (layer.weight, layer.bias):
+                part = slice(start, start + parameter.numel())
+                parameter.data = flat[part].view_as(parameter)
+                views += [values[part].reshape(parameter.shape), gradients[part].reshape(parameter.shape)]
+                start = part.stop
+            self._layers.append((*views, type(following)))
+
+    def forward(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the outputs, and remember what `backward` needs."""
+        self._inputs = []
+        for weight, _, bias, _, activation in self._layers:
+            self._inputs.append(rows)
+            rows = rows @ weight.T
+            rows += bias
+            if activation is nn.ReLU:
+                np.maximum(rows, 0, out=rows)
+            elif activation is nn.Tanh:
+                np.tanh(rows, out=rows)
+        self._outputs = rows
+        return rows
+
+    def backward(self, gradient: NDArray[Any]) -> None:
+        """Leave the gradients of the parameters in `parameter.grad`, given that of the outputs."""
+        outputs = self._outputs
+        for position in reversed(range(len(self._layers))):
+            weight, weight_gradient, _, bias_gradient, activation = self._layers[position]
+            if activation is nn.ReLU:
+                gradient = gradient * (outputs > 0)
+            elif activation is nn.Tanh:
+                gradient = gradient * (1 - outputs * outputs)
+            outputs = self._inputs[position]
+            np.matmul(gradient.T, outputs, out=weight_gradient)
+            gradient.sum(axis=0, out=bias_gradient)
+            if position:
+                gradient = gradient @ weight

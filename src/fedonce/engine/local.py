@@ -1,0 +1,71 @@
+"""All parties in one process or on one machine's cores: for experiments, tests and debugging.
+
+Messages take the same way as between machines: encoded to bytes by the guest, checked and decoded by the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from fedonce.party import Guest
+from fedonce.tables import Table
+
+
+@dataclass
+class LocalEngine:
+    """Guests, each with its own rows.
+
+    Parameters
+    ----------
+    parties : dict
+        Guests by name.
+    tables : dict
+        Each guest's columns for all agreed rows; what a guest lacks is cut out before the guest sees it.
+    present : dict
+        Which of the agreed rows a guest has. Not listed: all of them.
+    n_jobs : int or None
+        Processes that learn side by side, as in joblib.
+    """
+
+    parties: dict[str, Guest]
+    tables: Mapping[str, Table]
+    present: Mapping[str, NDArray[np.bool_]]
+    n_jobs: int | None = None
+
+    @property
+    def guests(self) -> tuple[str, ...]:
+        """Names of all guests."""
+        return tuple(self.parties)
+
+    def learn(self) -> dict[str, bytes]:
+        """Let each guest that has any row learn; return the messages."""
+        answering = self._answering()
+        done = Parallel(n_jobs=self.n_jobs)(delayed(_learn)(guest, *self._rows(guest.name)) for guest in answering)
+        self.parties = self.parties | {guest.name: guest for guest, _ in done}
+        return {guest.name: message for guest, message in done}
+
+    def represent(self) -> dict[str, bytes]:
+        """Let each guest that has any row, and has learnt, represent its rows; return the messages."""
+        answering = [guest for guest in self._answering() if guest.scale is not None]
+        return {guest.name: guest.represent(*self._rows(guest.name)).to_bytes() for guest in answering}
+
+    def _answering(self) -> list[Guest]:
+        return [guest for guest in self.parties.values() if guest.name not in self.present or self.present[guest.name].any()]
+
+    def _rows(self, name: str) -> tuple[Table, NDArray[np.bool_] | None]:
+        """Return the rows that a guest has, and which of the agreed ones they are (None: all)."""
+        mask = self.present.get(name)
+        if mask is None or mask.all():
+            return self.tables[name], None
+        return self.tables[name].take(mask), mask
+
+
+def _learn(guest: Guest, table: Table, mask: NDArray[np.bool_] | None) -> tuple[Guest, bytes]:
+    """Run in the guest's process; the fitted guest comes back so that it can represent rows later."""
+    message = guest.learn(table, mask)
+    return guest, message.to_bytes()

@@ -1,0 +1,309 @@
+"""FedOnceClassifier and FedOnceRegressor: FedOnce with scikit-learn's fit and predict.
+
+All parties' columns come in one table, and `parties` says who holds which; each party then works on its own columns alone,
+as it would on its own machine.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from fedonce import protocol
+from fedonce.engine.local import LocalEngine
+from fedonce.errors import FedOnceWarning, InputError, parameter_error
+from fedonce.message import BITS, Traffic
+from fedonce.partition import Block, Parties, resolve
+from fedonce.party import Guest, Host
+from fedonce.tables import Table
+
+Present = Mapping[str, "ArrayLike | bool"] | None
+
+
+class _FedOnce(BaseEstimator):  # type: ignore[misc]
+    """What the classifier and the regressor share."""
+
+    _task: str
+
+    def __init__(
+        self, parties: Parties = None, host: str | None = None, learner: Any = "auto", dim: Any = 8, bits: int = 8,
+        epochs: Any = None, host_epochs: int | None = None, recipe: Any = "default", device: str = "auto",
+        random_state: Any = None, n_jobs: int | None = None, verbose: int = 0,
+    ) -> None:  # fmt: skip
+        self.parties = parties
+        self.host = host
+        self.learner = learner
+        self.dim = dim
+        self.bits = bits
+        self.epochs = epochs
+        self.host_epochs = host_epochs
+        self.recipe = recipe
+        self.device = device
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit(self, X: Any, label: NDArray[Any], table: Table, present: Present) -> Self:
+        self._check_parameters()
+        self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        guests = {name: self._make_guest(name, block, seed) for name, block in self._blocks.items() if name != self.host_}
+        self._refuse_unknown_guests(guests)
+        if not guests:
+            warnings.warn(f"{self._owner} has one party only, {self.host_!r}: it trains alone (Solo).", FedOnceWarning, stacklevel=3)
+        self._host = Host(
+            self.host_, self._task, self.recipe, self.host_epochs, self._blocks[self.host_].shape, seed, self.device
+        )
+        engine = self._engine(guests, table, present)
+        with _progress(self.verbose):
+            fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine)
+        self._guests = engine.parties
+        self.history_ = fitted.history
+        self.traffic_ = fitted.traffic
+        self.prediction_traffic_ = Traffic()
+        self.representations_ = fitted.representations
+        self.absent_ = fitted.absent
+        self.overlap_ = fitted.overlap
+        return self
+
+    def _outputs(self, X: Any, present: Present) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        table = self._table(X, reset=False)
+        engine = self._engine(self._guests, table, present)
+        prediction = protocol.predict(self._host, self._columns(table, self.host_), engine)
+        self.prediction_traffic_.include(prediction.traffic, prediction.absent)
+        return prediction.outputs
+
+    @property
+    def _owner(self) -> str:
+        return type(self).__name__
+
+    def _table(self, X: Any, reset: bool) -> Table:
+        """Check X as scikit-learn does, and take it as a table."""
+        frame = not isinstance(X, np.ndarray | list | tuple) and not sparse.issparse(X) and hasattr(X, "columns")
+        if not frame:
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+            return Table.of(X)
+        table = Table.of(X)
+        if not table.n_rows or not table.names:
+            raise InputError(f"Found a table with {table.n_rows} rows and {len(table.names)} columns; at least one of each is needed.")
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return table
+
+    def _columns(self, table: Table, party: str) -> Table:
+        return table.select(self._blocks[party].positions)
+
+    def _engine(self, guests: dict[str, Guest], table: Table, present: Present) -> LocalEngine:
+        masks = self._masks(guests, table.n_rows, present)
+        return LocalEngine(guests, {name: self._columns(table, name) for name in guests}, masks, self.n_jobs)
+
+    def _masks(self, guests: Mapping[str, Guest], n_rows: int, present: Present) -> dict[str, NDArray[np.bool_]]:
+        """Check `present` and return a boolean a row for each guest that it lists."""
+        if present is None:
+            return {}
+        if not isinstance(present, Mapping) or not set(present) <= set(guests):
+            raise parameter_error(
+                self._owner, "present", f"a dict of guests ({', '.join(map(repr, guests))}) to a boolean or a boolean a row", present
+            )
+        masks = {}
+        for name, given in present.items():
+            mask = np.full(n_rows, given) if isinstance(given, bool | np.bool_) else np.asarray(given)
+            if mask.dtype != bool or mask.shape != (n_rows,):
+                raise parameter_error(
+                    self._owner, "present", f"False, or {n_rows} booleans, one a row, for guest {name!r}", f"{mask.dtype} {mask.shape}"
+                )
+            masks[name] = mask
+        return masks
+
+    def _make_guest(self, name: str, block: Block, seed: int) -> Guest:
+        return Guest(
+            name, self._of(self.learner, name, "auto"), self._of(self.dim, name, 8), self.bits, self._of(self.epochs, name, None),
+            block.shape, random_state=seed, device=self.device,
+        )  # fmt: skip
+
+    @staticmethod
+    def _of(setting: Any, guest: str, default: Any) -> Any:
+        return setting.get(guest, default) if isinstance(setting, Mapping) else setting
+
+    def _refuse_unknown_guests(self, guests: Mapping[str, Guest]) -> None:
+        for parameter in ("learner", "dim", "epochs"):
+            setting = getattr(self, parameter)
+            unknown = set(setting) - set(guests) if isinstance(setting, Mapping) else ()
+            if unknown:
+                raise parameter_error(
+                    self._owner, parameter, f"keyed by guests ({', '.join(map(repr, guests)) or 'there are none'})", sorted(map(str, unknown))[0]
+                )
+
+    def _check_parameters(self) -> None:
+        for parameter, nothing in (("dim", False), ("epochs", True)):
+            setting = getattr(self, parameter)
+            for value in setting.values() if isinstance(setting, Mapping) else [setting]:
+                self._check_positive(parameter, value, nothing)
+        self._check_positive("host_epochs", self.host_epochs, True)
+        if self.bits not in BITS or isinstance(self.bits, bool):
+            raise parameter_error(self._owner, "bits", f"one of {', '.join(map(str, BITS))}", self.bits)
+        if not isinstance(self.device, str) or self.device.split(":")[0] not in ("auto", "cpu", "cuda", "mps"):
+            raise parameter_error(self._owner, "device", "'auto', 'cpu', 'cuda' or 'mps'", self.device)
+
+    def _check_positive(self, parameter: str, value: Any, nothing: bool) -> None:
+        if value is None and nothing:
+            return
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise parameter_error(self._owner, parameter, "a positive integer" + (" or None" if nothing else ""), value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the guests' representations out: a saved model must not carry other parties' data along."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("representations_", None)
+        return state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.non_deterministic = False
+        return tags
+
+
+class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
+    """Classify rows whose columns lie with several parties, after one message from each.
+
+    Parameters
+    ----------
+    parties : dict, int or None
+        Names to columns (names, positions or `Pixels`); or a number of even, contiguous blocks; or None: two.
+    host : str, optional
+        The party with the labels. None: the first.
+    learner : str, Learner or dict by guest
+        How guests learn: "auto", "nat", "pca", "autoencoder", "patches", "random" or an object.
+    dim : int or dict by guest
+        Values a row in a message; lowered where a learner cannot give so many.
+    bits : int
+        Bits a value in a message: 32, 16, 8 or 4.
+    epochs : int, optional, or dict by guest
+        Overrides the learner's own.
+    host_epochs : int, optional
+        Overrides the recipe's own.
+    recipe : str or Recipe
+        How the host trains: "default", "paper" or an object.
+    device : str
+        "auto" (a GPU where there is one), "cpu" or "cuda".
+    random_state : int, RandomState or None
+        Seed. Each party draws from it by its own name.
+    n_jobs : int, optional
+        Guests that learn side by side, in processes of their own. None: one after the other.
+    verbose : int
+        1: a line a party; 2: a line an epoch.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    host_ : str
+        The host's name.
+    history_ : list of dict
+        The host's loss by epoch.
+    traffic_, prediction_traffic_ : Traffic
+        Messages and bytes sent in training, and in all predictions since.
+    representations_ : dict
+        What each guest sent. Not pickled.
+    absent_ : tuple of str
+        Guests that did not answer in training.
+    overlap_ : dict
+        Share of the host's rows that each guest has.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fedonce import FedOnceClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = FedOnceClassifier(parties={"bank": [0, 1], "shop": [2, 3]}, host="bank", random_state=0).fit(X, y)
+    >>> clf.traffic_.messages
+    1
+    """
+
+    _task = "classification"
+
+    def fit(self, X: Any, y: Any, present: Present = None) -> Self:
+        """Train: each guest learns without labels and sends one message, then the host learns with labels.
+
+        `present` maps a guest to a boolean a row, or to False: which rows it has. Omitted: all.
+        """
+        if y is None:
+            raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")
+        table = self._table(X, reset=True)
+        label = column_or_1d(y, warn=True)
+        _check_label(label, table.n_rows)
+        check_classification_targets(label)
+        self._fit(X, label, table, present)
+        self.classes_ = self._host.classes
+        return self
+
+    def predict_proba(self, X: Any, present: Present = None) -> NDArray[np.float64]:
+        """Return a probability a class for each row; columns in the order of `classes_`."""
+        return self._outputs(X, present)
+
+    def predict(self, X: Any, present: Present = None) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        probabilities = self.predict_proba(X, present)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+
+class FedOnceRegressor(RegressorMixin, _FedOnce):  # type: ignore[misc]
+    """Predict a number for rows whose columns lie with several parties. Parameters as in `FedOnceClassifier`."""
+
+    _task = "regression"
+
+    def fit(self, X: Any, y: Any, present: Present = None) -> Self:
+        """Train: each guest learns without labels and sends one message, then the host learns with labels."""
+        if y is None:
+            raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")
+        table = self._table(X, reset=True)
+        label = column_or_1d(y, dtype=np.float64, warn=True)
+        _check_label(label, table.n_rows)
+        return self._fit(X, label, table, present)
+
+    def predict(self, X: Any, present: Present = None) -> NDArray[np.float64]:
+        """Return a number for each row."""
+        return self._outputs(X, present)
+
+
+def _check_label(label: NDArray[Any], n_rows: int) -> None:
+    if len(label) != n_rows:
+        raise InputError(f"X has {n_rows} rows and y has {len(label)}: Found input variables with inconsistent numbers of samples.")
+    missing = [value is None or value != value for value in label] if label.dtype == object else ~np.isfinite(label) if label.dtype.kind == "f" else [False]  # noqa: PLR0124
+    if np.any(missing):
+        row = int(np.argmax(missing))
+        raise InputError(f"The labels y must not contain NaN or infinity. Got {label[row]!r} in row {row}; drop such rows.")
+
+
+@contextmanager
+def _progress(verbose: int) -> Iterator[None]:
+    """Show the package's log lines on the error stream for as long as a fit runs."""
+    if not verbose:
+        yield
+        return
+    package, handler = logging.getLogger("fedonce"), logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    level = package.level
+    package.addHandler(handler)
+    package.setLevel(logging.DEBUG if verbose > 1 else logging.INFO)
+    try:
+        yield
+    finally:
+        package.removeHandler(handler)
+        package.setLevel(level)

@@ -1,0 +1,67 @@
+"""The rule behind `learner="auto"`: look at the guest's own rows, and choose. `docs/learners.md` has the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from fedonce.errors import InputError
+from fedonce.learners.autoencoder import Autoencoder
+from fedonce.learners.base import Learner, Tensors
+from fedonce.learners.patches import Patches
+from fedonce.learners.pca import PCA, components, second_moments
+from fedonce.training import Epoch, Rows
+
+SMALLEST_PATCH_IMAGE = 10  # pixels a side
+ENOUGH_VARIANCE = 0.95  # share of the variance that PCA must keep to be chosen
+
+
+def choose(rows: Rows, dim: int) -> Learner:
+    """Choose a learner from one guest's prepared rows, without labels.
+
+    Images of ten or more pixels a side: patches. Tables: PCA where it keeps nearly all variance, else an autoencoder.
+    """
+    if rows.ndim == 4 and min(rows.shape[2:]) >= SMALLEST_PATCH_IMAGE:
+        return Patches()
+    covariance = second_moments(rows)[1]
+    kept = components(covariance, min(dim, len(covariance)))[0].sum()
+    return PCA() if kept >= ENOUGH_VARIANCE * np.trace(covariance) or rows.ndim == 4 else Autoencoder()
+
+
+@dataclass(eq=False)
+class Auto(Learner):
+    """Choose a learner by `choose`, then do as it does."""
+
+    name: ClassVar[str] = "auto"
+    epochs: int | None = None
+    chosen_: Learner | None = field(default=None, init=False, repr=False)
+
+    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+        """Choose, and fit what was chosen."""
+        self.chosen_ = choose(rows, dim)
+        if isinstance(self.chosen_, Autoencoder):
+            self.chosen_.epochs = self.epochs
+        return self.chosen_.fit(rows, dim, rng, device)
+
+    def transform(self, rows: Rows, device: torch.device) -> Rows:
+        """Transform with what was chosen."""
+        return self.chosen().transform(rows, device)
+
+    def chosen(self) -> Learner:
+        """Return the learner that was chosen."""
+        if self.chosen_ is None:
+            raise InputError("This Auto has not learnt yet; call fit first.")
+        return self.chosen_
+
+    def state(self) -> Tensors:
+        """Return what the chosen learner has learnt, and its name."""
+        return {"chosen": np.frombuffer(self.chosen().name.encode(), dtype=np.uint8), **self.chosen().state()}
+
+    def restore(self, tensors: Tensors) -> None:
+        """Take it back."""
+        kinds = {kind.name: kind for kind in (PCA, Autoencoder, Patches)}
+        self.chosen_ = kinds[tensors["chosen"].tobytes().decode()]()
+        self.chosen_.restore({name: value for name, value in tensors.items() if name != "chosen"})

@@ -1,0 +1,104 @@
+"""What a learner is: it fits on a guest's rows without labels, and turns rows into a few numbers each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fedonce.errors import InputError
+from fedonce.networks import encoder
+from fedonce.training import Epoch, Rows, apply
+
+Tensors = dict[str, NDArray[Any]]
+
+
+class Learner(ABC):
+    """One way to learn a representation. Settings are dataclass fields; what was learnt ends in an underscore.
+
+    To add one, write these four methods and call `fedonce.learners.register(YourLearner)`; or hand an instance of it to
+    an estimator as `learner=`. `docs/learners.md` has a whole example.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+        """Learn from rows, (n, columns) or (n, channels, rows, columns), to give at most `dim` values a row.
+
+        All randomness comes from `rng`. Returns the losses by epoch, or nothing where there are no epochs.
+        """
+
+    @abstractmethod
+    def transform(self, rows: Rows, device: torch.device) -> Rows:
+        """Return the representation of rows, (n, d); a row's values must not depend on the other rows."""
+
+    @abstractmethod
+    def state(self) -> Tensors:
+        """Return all that was learnt, as arrays."""
+
+    @abstractmethod
+    def restore(self, tensors: Tensors) -> None:
+        """Take back what `state` gave; afterwards `transform` works as before."""
+
+
+@dataclass(eq=False)
+class NetworkLearner(Learner):
+    """A learner whose transform is a network: the encoder chosen from the shape of a row, or the user's own.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers where the encoder is an MLP.
+    network : torch.nn.Module, optional
+        The encoder to use instead of the one chosen by shape.
+    """
+
+    hidden: tuple[int, ...] = (64, 64)
+    network: nn.Module | None = None
+    network_: nn.Module | None = field(default=None, init=False, repr=False)
+    shape_: tuple[int, ...] = field(default=(), init=False, repr=False)
+    dim_: int = field(default=0, init=False, repr=False)
+
+    def build(self, shape: tuple[int, ...], dim: int) -> nn.Module:
+        """Make the encoder for rows of a shape."""
+        return encoder(shape, self.hidden, dim, self.network)
+
+    def start(self, rows: Rows, dim: int, device: torch.device) -> nn.Module:
+        """Make and remember the encoder, before it is trained."""
+        self.shape_, self.dim_ = rows.shape[1:], dim
+        self.network_ = self.build(self.shape_, dim).to(device, torch.get_default_dtype())
+        return self.network_
+
+    def transform(self, rows: Rows, device: torch.device) -> Rows:
+        """Run the encoder over rows."""
+        return apply(self.fitted(), rows, device)
+
+    def fitted(self) -> nn.Module:
+        """Return the trained encoder."""
+        if self.network_ is None:
+            raise InputError(f"This {type(self).__name__} has not learnt yet; call fit first.")
+        return self.network_
+
+    def state(self) -> Tensors:
+        """Return the encoder's weights and the shape to rebuild it."""
+        weights = {f"network.{name}": value.cpu().numpy() for name, value in self.fitted().state_dict().items()}
+        return {"shape": np.array(self.shape_), "dim": np.array(self.dim_), **weights}
+
+    def restore(self, tensors: Tensors) -> None:
+        """Rebuild the encoder and load its weights."""
+        self.shape_, self.dim_ = tuple(int(side) for side in tensors["shape"]), int(tensors["dim"])
+        self.network_ = self.build(self.shape_, self.dim_)
+        self.network_.load_state_dict(
+            {name.removeprefix("network."): torch.from_numpy(value) for name, value in tensors.items() if name.startswith("network.")}
+        )
+
+
+def epochs_for(n_rows: int, batch: int, steps: int, least: int, most: int) -> int:
+    """Return the number of epochs that makes about `steps` steps, within bounds."""
+    return int(np.clip(round(steps * batch / max(n_rows, 1)), least, most))

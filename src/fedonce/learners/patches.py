@@ -1,0 +1,126 @@
+"""Patch k-means features for images (Coates, Ng and Lee, 2011): no gradients, and good at few bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.cluster import MiniBatchKMeans
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from fedonce.errors import InputError
+from fedonce.learners.base import Learner, Tensors
+from fedonce.learners.pca import components, projection, second_moments
+from fedonce.training import Epoch, Rows, apply
+
+CONTRAST = 1e-2  # added to a patch's variance before it is divided by, so that flat patches stay flat
+WHITENING = 1e-2  # added to the variances before whitening
+
+
+@dataclass(eq=False)
+class Patches(Learner):
+    """Describe an image by how near its patches are to typical patches, pooled over regions, then PCA.
+
+    Parameters
+    ----------
+    size : int
+        Side of a patch in pixels; smaller where the image is.
+    centroids : int
+        Number of typical patches (k-means on whitened patches).
+    grid : int
+        Features are averaged over grid x grid regions of the image.
+    sample : int
+        Number of patches k-means looks at.
+    """
+
+    name: ClassVar[str] = "patches"
+    size: int = 5
+    centroids: int = 400
+    grid: int = 2
+    sample: int = 100_000
+    network_: nn.Module | None = field(default=None, init=False, repr=False)
+
+    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+        """Find typical patches, then the directions in which the pooled features of the rows differ most."""
+        if rows.ndim != 4:
+            raise InputError(
+                "The 'patches' learner needs images: say which columns are pixels with fedonce.Pixels or fedonce.tiles."
+            )
+        size = min(self.size, *rows.shape[2:])
+        patches = _sample_patches(rows, size, self.sample, rng)
+        mean, covariance = second_moments(patches)
+        variances, vectors = np.linalg.eigh(covariance)
+        whiten = vectors / np.sqrt(variances + WHITENING) @ vectors.T
+        white = ((patches - mean) @ whiten).astype(np.float32)
+        k = min(self.centroids, len(np.unique(white, axis=0)))
+        means = MiniBatchKMeans(k, n_init=1, batch_size=4096, max_iter=20, random_state=int(rng.integers(2**31))).fit(white)
+        features = _PatchFeatures(size, self.grid, mean, whiten, means.cluster_centers_)
+        moments = second_moments(apply(features, rows, device))
+        directions = components(moments[1], min(dim, len(moments[1])))[1]
+        self.network_ = nn.Sequential(features, projection(moments[0], directions))
+        return []
+
+    def transform(self, rows: Rows, device: torch.device) -> Rows:
+        """Return the projected features of images."""
+        return apply(self._fitted(), rows, device)
+
+    def _fitted(self) -> nn.Module:
+        if self.network_ is None:
+            raise InputError("This Patches has not learnt yet; call fit first.")
+        return self.network_
+
+    def state(self) -> Tensors:
+        """Return patch size, whitening, centroids and projection."""
+        weights = {name: value.numpy() for name, value in self._fitted().state_dict().items()}
+        return {"size": np.array(self._fitted()[0].size), "grid": np.array(self.grid), **weights}  # type: ignore[index]
+
+    def restore(self, tensors: Tensors) -> None:
+        """Take them back."""
+        features = _PatchFeatures(
+            int(tensors["size"]), int(tensors["grid"]), tensors["0.mean"], tensors["0.whiten"], tensors["0.centres"]
+        )
+        self.grid = int(tensors["grid"])
+        linear = nn.Linear(tensors["1.weight"].shape[1], tensors["1.weight"].shape[0], dtype=torch.float64)
+        linear.weight.data, linear.bias.data = torch.from_numpy(tensors["1.weight"]), torch.from_numpy(tensors["1.bias"])
+        self.network_ = nn.Sequential(features, linear)
+
+
+class _PatchFeatures(nn.Module):
+    """Triangle activation of every patch, averaged over regions."""
+
+    def __init__(
+        self, size: int, grid: int, mean: NDArray[Any], whiten: NDArray[Any], centres: NDArray[Any]
+    ) -> None:
+        super().__init__()
+        self.size, self.grid = size, grid
+        for name, value in (("mean", mean), ("whiten", whiten), ("centres", centres)):
+            self.register_buffer(name, torch.from_numpy(np.array(value, dtype=np.float64)))
+
+    def forward(self, images: Tensor) -> Tensor:
+        columns = _normalise(F.unfold(images, self.size).transpose(1, 2))
+        distances = torch.cdist((columns - self.mean) @ self.whiten, self.centres)
+        triangle = F.relu(distances.mean(dim=2, keepdim=True) - distances)
+        height, width = (side - self.size + 1 for side in images.shape[2:])
+        maps = triangle.transpose(1, 2).reshape(len(images), -1, height, width)
+        return F.adaptive_avg_pool2d(maps, (min(self.grid, height), min(self.grid, width))).flatten(1)
+
+
+def _normalise(patches: Tensor) -> Tensor:
+    """Give each patch mean 0 and a contrast of about 1."""
+    centred = patches - patches.mean(dim=-1, keepdim=True)
+    return centred / torch.sqrt(centred.square().mean(dim=-1, keepdim=True) + CONTRAST)
+
+
+def _sample_patches(rows: Rows, size: int, n_patches: int, rng: np.random.Generator) -> Rows:
+    """Cut patches at random places of random images."""
+    image = rng.integers(len(rows), size=n_patches)
+    top, left = (rng.integers(side - size + 1, size=n_patches) for side in rows.shape[2:])
+    window = np.arange(size)
+    cut = rows[image[:, None, None], :, (top[:, None] + window)[:, :, None], (left[:, None] + window)[:, None, :]]
+    patches = torch.from_numpy(cut.transpose(0, 3, 1, 2).reshape(n_patches, -1))
+    normalised: Rows = _normalise(patches).numpy()
+    return normalised

@@ -1,0 +1,83 @@
+"""Principal components: the directions in which a guest's rows differ most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from torch import nn
+
+from fedonce.errors import InputError
+from fedonce.learners.base import Learner, Tensors
+from fedonce.training import Epoch, Rows, apply
+
+BLOCK = 2**21  # numbers at a time in float64
+
+
+def second_moments(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the mean and the covariance of rows, reading them in blocks."""
+    flat = rows.reshape(len(rows), -1)
+    width = flat.shape[1]
+    step = max(1, BLOCK // max(width, 1))
+    mean = flat.mean(axis=0, dtype=np.float64)
+    covariance = np.zeros((width, width))
+    for start in range(0, len(flat), step):
+        block = flat[start : start + step] - mean
+        covariance += block.T @ block
+    return mean, covariance / len(flat)
+
+
+def components(covariance: NDArray[np.float64], dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the leading variances and directions, each direction with its largest entry positive."""
+    width = len(covariance)
+    variances, vectors = eigh(covariance, subset_by_index=[max(width - dim, 0), width - 1])
+    vectors = vectors[:, ::-1].T
+    signs = np.sign(vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)])
+    return variances[::-1], vectors * signs[:, None]
+
+
+@dataclass(eq=False)
+class PCA(Learner):
+    """Project rows on their leading directions; gives at most as many values as there are columns that vary."""
+
+    name: ClassVar[str] = "pca"
+    mean_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
+    directions_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
+
+    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+        """Find mean and directions; at least one direction, even where nothing varies."""
+        self.mean_, covariance = second_moments(rows)
+        variances, directions = components(covariance, min(dim, len(covariance)))
+        varying = int((variances > 1e-9 * max(variances[0], 1e-300)).sum())
+        self.directions_ = directions[: max(1, varying)]
+        return []
+
+    def transform(self, rows: Rows, device: torch.device) -> Rows:
+        """Project rows."""
+        return apply(self._projection(), rows.reshape(len(rows), -1), device)
+
+    def _projection(self) -> nn.Linear:
+        if self.directions_ is None or self.mean_ is None:
+            raise InputError("This PCA has not learnt yet; call fit first.")
+        return projection(self.mean_, self.directions_)
+
+    def state(self) -> Tensors:
+        """Return mean and directions."""
+        self._projection()
+        return {"mean": np.asarray(self.mean_), "directions": np.asarray(self.directions_)}
+
+    def restore(self, tensors: Tensors) -> None:
+        """Take mean and directions back."""
+        self.mean_, self.directions_ = tensors["mean"], tensors["directions"]
+
+
+def projection(mean: NDArray[Any], directions: NDArray[Any]) -> nn.Linear:
+    """Return centring and projecting as one linear layer."""
+    linear = nn.Linear(directions.shape[1], directions.shape[0], dtype=torch.float64)
+    linear.weight.data = torch.from_numpy(np.array(directions))
+    linear.bias.data = torch.from_numpy(-directions @ mean)
+    return linear

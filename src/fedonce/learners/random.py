@@ -1,0 +1,26 @@
+"""An untrained network: the floor that every other learner must beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from fedonce.learners.base import NetworkLearner
+from fedonce.randomness import torch_seeded
+from fedonce.training import Epoch, Rows
+
+
+@dataclass(eq=False)
+class Random(NetworkLearner):
+    """The encoder at its initial, random weights."""
+
+    name: ClassVar[str] = "random"
+
+    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+        """Draw the weights; the rows are not looked at, only their shape."""
+        with torch_seeded(rng):
+            self.start(rows, dim, device)
+        return []

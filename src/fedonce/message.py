@@ -1,0 +1,358 @@
+"""The one message: a guest's representation of its rows, frozen, sized, checked, to bytes and back.
+
+A `*.fedonce` file is a safetensors file. Its header carries a handful of named texts, its tensors carry the encoded
+values, their scale and, where needed, what identifies the rows. Nothing else is accepted: a file with an unknown tensor
+or header entry is refused, so that what `inspect` shows is all there is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from fedonce.errors import MessageError, parameter_error
+
+FORMAT = "1"
+BITS = (32, 16, 8, 4)
+HEADER_LIMIT = 3072  # bytes of header; with the scale this keeps a message without ids under payload + 4 KiB
+SCALES_LIMIT = 64  # so many columns have a scale each; wider representations share one
+ROWS_LIMIT = 2**40
+DIM_LIMIT = 2**20
+_KEYS = ("format", "run", "party", "rows", "n", "d", "bits", "learner", "note", "spent", "checksum")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The range of values that integers of a few bits stand for, frozen when the guest has learnt."""
+
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+
+    @classmethod
+    def fit(cls, values: NDArray[np.float32], bits: int) -> Scale:
+        """Choose per column the range with the least squared rounding error on the training rows.
+
+        The full range spends codes on a few outliers; a narrower one clips them. Which is better depends on the
+        column and on the bits, so a few candidates are tried. Beyond `SCALES_LIMIT` columns all share one range.
+        """
+        if bits > 8 or not len(values):
+            return cls(np.zeros(0, np.float32), np.zeros(0, np.float32))
+        columns = values if values.shape[1] <= SCALES_LIMIT else values.reshape(-1, 1)
+        low, high = columns.min(axis=0), columns.max(axis=0)
+        sample = columns[:: max(1, len(columns) // 20_000)].astype(np.float64)
+        best = np.full(columns.shape[1], np.inf)
+        chosen = cls(low, high)
+        for tail in (0.0, 1e-3, 3e-3, 1e-2, 2e-2):
+            ends = np.quantile(sample, [tail, 1 - tail], axis=0) if tail else np.stack([low, high])
+            candidate = cls(ends[0].astype(np.float32), ends[1].astype(np.float32))
+            error = np.square(candidate.decode(candidate.encode(sample, bits), bits) - sample).mean(axis=0)
+            better = error < best
+            best = np.where(better, error, best)
+            chosen = cls(np.where(better, candidate.low, chosen.low), np.where(better, candidate.high, chosen.high))
+        return chosen
+
+    def encode(self, values: NDArray[Any], bits: int) -> NDArray[np.uint8]:
+        """Round values to integers of `bits` bits, one a byte; what lies outside the range goes to its edge."""
+        codes = (values - self.low) * (self._levels(bits) / self._width())
+        return np.rint(np.clip(codes, 0, self._levels(bits))).astype(np.uint8)
+
+    def decode(self, codes: NDArray[np.uint8], bits: int) -> NDArray[np.float32]:
+        """Return the values that integers stand for."""
+        return (self.low + codes * (self._width() / np.float32(self._levels(bits)))).astype(np.float32)
+
+    def _width(self) -> NDArray[np.float32]:
+        width = self.high - self.low
+        return np.where(width > 0, width, np.float32(1))
+
+    @staticmethod
+    def _levels(bits: int) -> int:
+        return 2**bits - 1
+
+
+def row_digest(n_rows: int, ids: NDArray[np.uint8] | None = None) -> str:
+    """Return the name of an order of rows: that of their ids, or of their positions where they have none."""
+    digest = hashlib.sha256(f"fedonce rows {n_rows}\n".encode())
+    if ids is not None:
+        digest.update(np.ascontiguousarray(ids).tobytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """A guest's representation of its rows, as it travels.
+
+    Attributes
+    ----------
+    party, run : str
+        Who speaks, and in which training.
+    values : array of shape (m, d)
+        What the receiver gets: the values after rounding to `bits`.
+    rows : str
+        Digest of the agreed order of rows (see `row_digest`).
+    present : boolean array of shape (n,) or None
+        Which of the n agreed rows the guest has; `values` holds those m rows. None: all of them.
+    ids : array of shape (m, width) of bytes, or None
+        An opaque key per row, where the parties have not agreed on an order.
+    bits : int
+        Bits per value: 32 and 16 are floats, 8 and 4 are integers with a scale.
+    learner, note : str
+        How the values were made, and what the receiver should know about it (a dimension lowered, say).
+    spent : str or None
+        What privacy was spent; None: no guarantee is given.
+    """
+
+    party: str
+    values: NDArray[np.float32]
+    rows: str
+    bits: int = 8
+    scale: Scale | None = None
+    run: str = "local"
+    present: NDArray[np.bool_] | None = None
+    ids: NDArray[np.uint8] | None = None
+    learner: str = ""
+    note: str = ""
+    spent: str | None = None
+    codes: NDArray[np.uint8] | None = field(default=None, repr=False)
+
+    @classmethod
+    def encode(cls, values: NDArray[np.float32], *, bits: int, scale: Scale, **header: Any) -> Representation:
+        """Round values to what `bits` bits can carry, so that sender and receiver hold the same numbers."""
+        if bits not in BITS:
+            raise parameter_error("Representation", "bits", f"one of {BITS}", bits)
+        if not np.isfinite(values).all():
+            raise MessageError(f"Party {header.get('party')!r} learnt values that are not finite; lower its learning rate.")
+        if bits == 32:
+            return cls(values=values.astype(np.float32), bits=bits, scale=scale, **header)
+        if bits == 16:
+            kept = np.clip(values, *_FLOAT16_RANGE).astype(np.float16).astype(np.float32)
+            return cls(values=kept, bits=bits, scale=scale, **header)
+        codes = scale.encode(values, bits)
+        return cls(values=scale.decode(codes, bits), bits=bits, scale=scale, codes=codes, **header)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of agreed rows, present or not."""
+        return len(self.values) if self.present is None else len(self.present)
+
+    @property
+    def dim(self) -> int:
+        """Number of values a row."""
+        return int(self.values.shape[1])
+
+    @property
+    def payload_bytes(self) -> int:
+        """Bytes of the values alone."""
+        return ceil(self.values.size * self.bits / 8)
+
+    @property
+    def id_bytes(self) -> int:
+        """Bytes of what identifies rows: keys, or a bit a row that says who is present."""
+        keys = 0 if self.ids is None else self.ids.size
+        return keys + (0 if self.present is None else ceil(len(self.present) / 8))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole message."""
+        return len(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """Return the message as the bytes of a `*.fedonce` file."""
+        tensors = {"values": self._encoded()}
+        if self.bits <= 8 and self.scale is not None:
+            tensors |= {"low": self.scale.low, "high": self.scale.high}
+        if self.present is not None:
+            tensors["present"] = np.packbits(self.present)
+        if self.ids is not None:
+            tensors["ids"] = np.ascontiguousarray(self.ids)
+        header = {
+            "format": FORMAT, "run": self.run, "party": self.party, "rows": self.rows,
+            "n": str(self.n_rows), "d": str(self.dim), "bits": str(self.bits),
+            "learner": self.learner, "note": self.note, "spent": self.spent or "none",
+        }  # fmt: skip
+        header["checksum"] = _checksum(header, tensors)
+        if len(json.dumps(header).encode()) > HEADER_LIMIT - 600:
+            raise MessageError(f"The texts of the message of party {self.party!r} (run, learner, note) are too long; shorten them.")
+        return bytes(save_tensors(tensors, metadata=header))
+
+    def _encoded(self) -> NDArray[Any]:
+        """Return the values as they lie in the file."""
+        if self.bits == 32:
+            return np.ascontiguousarray(self.values)
+        if self.bits == 16:
+            return self.values.astype(np.float16)
+        assert self.codes is not None
+        return self.codes if self.bits == 8 else _pack_nibbles(self.codes)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, party: str | None = None) -> Representation:
+        """Read a message from another party, trusting nothing of it.
+
+        Raises
+        ------
+        MessageError
+            With the party's name (`party`, or the one that the message claims) and what is wrong.
+        """
+        header = _read_header(data, party)
+        fail = _Failure(party if party is not None else header["party"])
+        if party is not None and header["party"] != party:
+            raise fail(f"the message says it is from party {header['party']!r}")
+        n, d, bits = (fail.integer(header, key) for key in ("n", "d", "bits"))
+        if bits not in BITS or not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
+            raise fail(f"n={n}, d={d}, bits={bits} are not the sizes of a message")
+        try:
+            tensors = load_tensors(data)
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise fail(f"the file cannot be read ({error})") from None
+        if header["checksum"] != _checksum({k: v for k, v in header.items() if k != "checksum"}, tensors):
+            raise fail("the checksum does not match its content; ask for the file again")
+        return _decode(cls, header, tensors, n, d, bits, fail)
+
+
+_FLOAT16_RANGE = (-65504.0, 65504.0)
+
+
+class _Failure:
+    """Makes the errors about one party's message."""
+
+    def __init__(self, party: str) -> None:
+        self.party = party
+
+    def __call__(self, what: str) -> MessageError:
+        return MessageError(f"The message of party {self.party!r} is refused: {what}.")
+
+    def integer(self, header: dict[str, str], key: str) -> int:
+        text = header[key]
+        if not text.isascii() or not text.isdigit() or len(text) > 15:
+            raise self(f"its {key!r} is {text!r}, not a number")
+        return int(text)
+
+
+def _read_header(data: bytes, party: str | None) -> dict[str, str]:
+    """Read the header's texts before anything is allocated: safetensors puts them, as JSON, in front."""
+    fail = _Failure(party or "unknown")
+    length = int.from_bytes(data[:8], "little")
+    if len(data) < 8 or not 2 <= length <= min(len(data) - 8, HEADER_LIMIT):
+        raise fail("it is not a fedonce message, or it is cut short")
+    try:
+        header = json.loads(data[8 : 8 + length].decode()).get("__metadata__")
+    except (ValueError, AttributeError, RecursionError):
+        raise fail("its header cannot be read") from None
+    if not isinstance(header, dict) or header.get("format") is None:
+        raise fail("it is not a fedonce message")
+    if header["format"] != FORMAT:
+        raise fail(f"its format version is {header['format']!r}, this program reads {FORMAT!r}; update the older side")
+    if set(header) != set(_KEYS) or not all(isinstance(value, str) for value in header.values()):
+        raise fail(f"its header must have the entries {', '.join(_KEYS)} and no others")
+    return header
+
+
+def _decode(
+    cls: type[Representation], header: dict[str, str], tensors: dict[str, NDArray[Any]], n: int, d: int, bits: int, fail: _Failure
+) -> Representation:
+    """Check every tensor against the header, and decode."""
+    unknown = set(tensors) - {"values", "low", "high", "present", "ids"}
+    if unknown or "values" not in tensors:
+        raise fail(f"it carries tensors {sorted(tensors)}")
+    present = None
+    if "present" in tensors:
+        _expect(tensors, "present", np.uint8, (ceil(n / 8),), fail)
+        present = np.unpackbits(tensors["present"], count=n).astype(bool)
+    m = n if present is None else int(present.sum())
+    if "ids" in tensors and (tensors["ids"].ndim != 2 or tensors["ids"].dtype != np.uint8 or len(tensors["ids"]) != m):
+        raise fail(f"its ids have shape {tensors['ids'].shape}, {m} rows of bytes were announced")
+    scale, codes = None, None
+    if bits > 8:
+        if "low" in tensors or "high" in tensors:
+            raise fail("floats carry no scale")
+        _expect(tensors, "values", np.float32 if bits == 32 else np.float16, (m, d), fail)
+        values = tensors["values"].astype(np.float32)
+    else:
+        _expect(tensors, "values", np.uint8, (m, d) if bits == 8 else (ceil(m * d / 2),), fail)
+        scale = _read_scale(tensors, d, fail)
+        codes = tensors["values"] if bits == 8 else _unpack_nibbles(tensors["values"], m, d)
+        values = scale.decode(codes, bits)
+    if not np.isfinite(values).all():
+        raise fail("it has values that are not finite")
+    return cls(
+        party=header["party"], values=values, rows=header["rows"], bits=bits, scale=scale, run=header["run"],
+        present=present, ids=tensors.get("ids"), learner=header["learner"], note=header["note"],
+        spent=None if header["spent"] == "none" else header["spent"], codes=codes,
+    )  # fmt: skip
+
+
+def _read_scale(tensors: dict[str, NDArray[Any]], d: int, fail: _Failure) -> Scale:
+    width = d if d <= SCALES_LIMIT else 1
+    for name in ("low", "high"):
+        if name not in tensors:
+            raise fail(f"its scale has no {name!r}")
+        _expect(tensors, name, np.float32, (width,), fail)
+    low, high = tensors["low"], tensors["high"]
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        raise fail("its scale is not a range")
+    return Scale(low, high)
+
+
+def _expect(tensors: dict[str, NDArray[Any]], name: str, dtype: Any, shape: tuple[int, ...], fail: _Failure) -> None:
+    found = tensors[name]
+    if found.dtype != dtype or found.shape != shape:
+        raise fail(f"its {name!r} are {found.dtype} of shape {found.shape}, announced were {np.dtype(dtype)} of shape {shape}")
+
+
+def _checksum(header: dict[str, str], tensors: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name} {tensor.dtype.str} {tensor.shape}\n".encode())
+        digest.update(tensor.data if tensor.size else b"")
+    return digest.hexdigest()
+
+
+def _pack_nibbles(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    flat = codes.ravel()
+    if flat.size % 2:
+        flat = np.append(flat, np.uint8(0))
+    return (flat[::2] << 4) | flat[1::2]
+
+
+def _unpack_nibbles(packed: NDArray[np.uint8], m: int, d: int) -> NDArray[np.uint8]:
+    return np.stack([packed >> 4, packed & 15], axis=-1).ravel()[: m * d].reshape(m, d)
+
+
+@dataclass
+class Traffic:
+    """What was sent: messages, bytes of files, bytes of values, and who sent how much."""
+
+    messages: int = 0
+    bytes: int = 0
+    payload_bytes: int = 0
+    id_bytes: int = 0
+    per_guest: dict[str, int] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()  # who did not answer in the latest exchange
+
+    def add(self, message: Representation, size: int) -> None:
+        """Count one message of `size` bytes."""
+        self.messages += 1
+        self.bytes += size
+        self.payload_bytes += message.payload_bytes
+        self.id_bytes += message.id_bytes
+        self.per_guest[message.party] = self.per_guest.get(message.party, 0) + size
+
+    def include(self, other: Traffic, absent: Sequence[str] = ()) -> None:
+        """Add what another exchange sent, and remember who did not answer in it."""
+        self.messages += other.messages
+        self.bytes += other.bytes
+        self.payload_bytes += other.payload_bytes
+        self.id_bytes += other.id_bytes
+        self.absent = tuple(absent)
+        for guest, size in other.per_guest.items():
+            self.per_guest[guest] = self.per_guest.get(guest, 0) + size

@@ -1,0 +1,147 @@
+"""Who holds which columns: even blocks, image tiles, or as the user names them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from fedonce.errors import InputError, parameter_error
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Columns that form an image: `columns` lists them in the order channel, row, column of `shape`.
+
+    >>> Pixels((0, 1, 2, 3), (2, 2)).shape
+    (1, 2, 2)
+    """
+
+    columns: tuple[Hashable, ...]
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        shape = tuple(int(side) for side in self.shape)
+        if len(shape) == 2:
+            shape = (1, *shape)
+        if len(shape) != 3 or min(shape) < 1 or prod(shape) != len(self.columns):
+            raise parameter_error(
+                "Pixels", "shape", f"(rows, columns) or (channels, rows, columns) with {len(self.columns)} pixels", self.shape
+            )
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "shape", shape)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A party's columns by position, and their image shape where they are pixels."""
+
+    positions: tuple[int, ...]
+    shape: tuple[int, ...] | None = None
+
+
+Parties = Mapping[str, "Pixels | Sequence[Hashable]"] | int | None
+
+
+def even(n_columns: int, k: int) -> dict[str, list[int]]:
+    """Divide columns into `k` contiguous blocks of nearly equal size.
+
+    >>> even(5, 2)
+    {'party1': [0, 1, 2], 'party2': [3, 4]}
+    """
+    blocks = np.array_split(np.arange(n_columns), k)
+    return {f"party{j}": block.tolist() for j, block in enumerate(blocks, start=1)}
+
+
+def tiles(shape: Sequence[int], grid: tuple[int, int]) -> dict[str, Pixels]:
+    """Divide an image into a grid of tiles, a party each, row by row.
+
+    >>> [tile.columns for tile in tiles((2, 4), (1, 2)).values()]
+    [(0, 1, 4, 5), (2, 3, 6, 7)]
+    """
+    image = np.arange(prod(shape)).reshape((1, *shape) if len(shape) == 2 else tuple(shape))
+    if grid[0] < 1 or grid[1] < 1 or image.shape[1] % grid[0] or image.shape[2] % grid[1]:
+        raise parameter_error("tiles", "grid", f"two divisors of the image's sides {image.shape[1:]}", grid)
+    pieces = [piece for row in np.split(image, grid[0], axis=1) for piece in np.split(row, grid[1], axis=2)]
+    return {f"party{j}": Pixels(tuple(p.ravel().tolist()), p.shape) for j, p in enumerate(pieces, start=1)}
+
+
+def resolve(parties: Parties, host: str | None, names: Sequence[Hashable], owner: str) -> tuple[dict[str, Block], str]:
+    """Turn what the user wrote into positions per party, and find the host.
+
+    Parameters
+    ----------
+    parties : mapping, int or None
+        As in the estimators: names to columns, a number of even blocks, or None for two.
+    host : str or None
+        The host's name; None is the first party.
+    names : sequence
+        The table's column names, or its positions where it has none.
+    owner : str
+        Who asks, for the error messages.
+    """
+    if parties is None:
+        parties = min(2, len(names))
+    if isinstance(parties, bool | str) or not isinstance(parties, Mapping | int | np.integer):
+        raise parameter_error(owner, "parties", "a dict of name to columns, a number of parties or None", parties)
+    if not isinstance(parties, Mapping):
+        if not 1 <= parties <= len(names):
+            raise parameter_error(owner, "parties", f"between 1 and the number of columns ({len(names)})", parties)
+        parties = even(len(names), int(parties))
+    if not parties:
+        raise parameter_error(owner, "parties", "a dict with at least one party", parties)
+    lookup = _positions_by_name(names)
+    blocks = {name: _block(name, columns, lookup, len(names), owner) for name, columns in parties.items()}
+    _refuse_shared_columns(blocks, names, owner)
+    if host is not None and host not in blocks:
+        raise parameter_error(owner, "host", f"the name of a party ({', '.join(map(repr, blocks))}) or None", host)
+    return blocks, next(iter(blocks)) if host is None else host
+
+
+def _positions_by_name(names: Sequence[Hashable]) -> dict[Hashable, int]:
+    duplicates = sorted({str(name) for name in names if list(names).count(name) > 1}) if len(set(names)) < len(names) else []
+    if duplicates:
+        raise InputError(f"The table's column names must be unique. Got {duplicates[0]!r} more than once; rename one.")
+    return {name: position for position, name in enumerate(names)}
+
+
+def _block(
+    party: object, columns: object, lookup: Mapping[Hashable, int], n_columns: int, owner: str
+) -> Block:
+    if not isinstance(party, str) or not party or len(party.encode()) > 100:
+        raise parameter_error(owner, "parties", "keyed by names (text of 1 to 100 bytes)", party)
+    shape = columns.shape if isinstance(columns, Pixels) else None
+    listed = columns.columns if isinstance(columns, Pixels) else columns
+    if isinstance(listed, slice):
+        listed = range(*listed.indices(n_columns))
+    if isinstance(listed, str) or not isinstance(listed, Iterable):
+        raise parameter_error(owner, "parties", f"a list of columns for party {party!r}", columns)
+    positions = tuple(_position(column, party, lookup, n_columns, owner) for column in listed)
+    if not positions:
+        raise parameter_error(owner, "parties", f"a list with at least one column for party {party!r}", columns)
+    return Block(positions, shape)
+
+
+def _position(column: object, party: str, lookup: Mapping[Hashable, int], n_columns: int, owner: str) -> int:
+    """Find a column by its name, else, for an integer, by its position."""
+    if isinstance(column, Hashable) and column in lookup:
+        return lookup[column]
+    if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < n_columns:
+        return int(column)
+    raise parameter_error(
+        owner, "parties", f"made of the table's columns (names, or positions 0 to {n_columns - 1}); party {party!r} lists one that is not there", column
+    )
+
+
+def _refuse_shared_columns(blocks: Mapping[str, Block], names: Sequence[Hashable], owner: str) -> None:
+    holder: dict[int, str] = {}
+    for party, block in blocks.items():
+        for position in block.positions:
+            if position in holder:
+                both = sorted({holder[position], party})
+                raise parameter_error(
+                    owner, "parties", f"a division where each column has one holder; {' and '.join(map(repr, both))} list the same column", names[position]
+                )
+            holder[position] = party

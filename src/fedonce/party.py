@@ -1,0 +1,211 @@
+"""Guest and Host: their columns, their model, their random generator."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedonce import aggregation, learners
+from fedonce.errors import InputError, MessageError, parameter_error
+from fedonce.learners import Auto
+from fedonce.message import BITS, Representation, Scale, row_digest
+from fedonce.preparation import Preparation
+from fedonce.randomness import party_generator
+from fedonce.tables import Table
+from fedonce.training import Epoch, Rows, pick_device
+
+logger = logging.getLogger(__name__)
+
+
+class Guest:
+    """A party without labels: it learns a representation of its own columns and sends it, once.
+
+    Parameters
+    ----------
+    name : str
+        The party's name.
+    learner : str or Learner
+        How it learns: a name from `fedonce.learners.LEARNERS`, or an object.
+    dim : int
+        Number of values a row; lowered where the learner cannot give so many.
+    bits : int
+        Bits a value on the wire: 32, 16, 8 or 4.
+    epochs : int, optional
+        Overrides the learner's own.
+    shape : tuple, optional
+        (channels, rows, columns) where the columns are pixels.
+    run : str
+        The training that its messages belong to.
+    random_state : int
+        Seed; together with the name it fixes all that the guest draws.
+    device : str
+        "cpu", "cuda" or "auto".
+    """
+
+    def __init__(
+        self, name: str, learner: object = "auto", dim: int = 8, bits: int = 8, epochs: int | None = None,
+        shape: tuple[int, ...] | None = None, run: str = "local", random_state: int = 0, device: str = "auto",
+    ) -> None:  # fmt: skip
+        if bits not in BITS:
+            raise parameter_error("Guest", "bits", f"one of {', '.join(map(str, BITS))}", bits)
+        if dim < 1:
+            raise parameter_error("Guest", "dim", "a positive integer", dim)
+        self.name, self.dim, self.bits, self.run = name, dim, bits, run
+        self.learner = learners.make(learner, epochs, "Guest")
+        self.preparation = Preparation(name, shape)
+        self.random_state, self.device = random_state, device
+        self.scale: Scale | None = None
+        self.history: list[Epoch] = []
+
+    def learn(self, table: Any, present: NDArray[np.bool_] | None = None) -> Representation:
+        """Learn from the guest's training rows, without labels, and return the message for the host.
+
+        `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order.
+        """
+        own = Table.of(table)
+        if not own.n_rows:
+            raise InputError(f"Party {self.name!r} has no rows to learn from.")
+        rows = self.preparation.fit(own).transform(own)
+        device = pick_device(self.device)
+        rng = party_generator(self.random_state, self.name)
+        self.history = self.learner.fit(rows, self.dim, rng, device)
+        values = self.learner.transform(rows, device)
+        self.scale = Scale.fit(values, self.bits)
+        logger.info("guest %s: learnt %d values a row from %d rows", self.name, values.shape[1], len(values))
+        return self._message(values, present)
+
+    def represent(self, table: Any, present: NDArray[np.bool_] | None = None) -> Representation:
+        """Return the message for rows to be predicted, with what was learnt and the scale frozen then."""
+        if self.scale is None:
+            raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
+        rows = self.preparation.transform(Table.of(table))
+        return self._message(self.learner.transform(rows, pick_device(self.device)), present)
+
+    def _message(self, values: Rows, present: NDArray[np.bool_] | None) -> Representation:
+        assert self.scale is not None
+        learner = self.learner.chosen() if isinstance(self.learner, Auto) else self.learner
+        lowered = values.shape[1] < self.dim
+        return Representation.encode(
+            values, bits=self.bits, scale=self.scale, party=self.name, run=self.run, present=present,
+            rows=row_digest(len(values) if present is None else len(present)), learner=learner.name,
+            note=f"dim lowered from {self.dim} to {values.shape[1]}" if lowered else "",
+        )  # fmt: skip
+
+
+class Host:
+    """The party with the labels: it learns a model on its own columns and the guests' representations.
+
+    Parameters
+    ----------
+    name : str
+        The party's name.
+    task : str
+        "classification" or "regression".
+    recipe : str or Recipe
+        "default", "paper", or one's own.
+    epochs : int, optional
+        Overrides the recipe's own.
+    shape, random_state, device
+        As for `Guest`.
+    """
+
+    def __init__(
+        self, name: str, task: str = "classification", recipe: object = "default", epochs: int | None = None,
+        shape: tuple[int, ...] | None = None, random_state: int = 0, device: str = "auto", run: str = "local",
+    ) -> None:  # fmt: skip
+        if task not in ("classification", "regression"):
+            raise parameter_error("Host", "task", "'classification' or 'regression'", task)
+        self.name, self.task, self.recipe, self.epochs, self.run = name, task, recipe, epochs, run
+        self.preparation = Preparation(name, shape)
+        self.random_state, self.device = random_state, device
+        self.dims: dict[str, int] = {}
+        self.classes: NDArray[Any] | None = None
+        self.model: aggregation.AggregationModel | None = None
+
+    def aggregate(self, table: Any, label: Any, messages: Sequence[Representation]) -> list[Epoch]:
+        """Train the model on the host's rows and labels and on the messages that arrived; return its history."""
+        own = Table.of(table)
+        target = self._target(np.asarray(label), own.n_rows)
+        self.dims = {message.party: message.dim for message in messages}
+        values, present = arrange(messages, self.dims, own.n_rows, self.run)
+        rows = self.preparation.fit(own).transform(own)
+        recipe = aggregation.find_recipe(self.recipe, self.epochs, rows.shape[1:], "Host")
+        n_outputs = 1 if self.classes is None else len(self.classes)
+        self.model, history = aggregation.fit(
+            rows, values, present, list(self.dims.values()), target, n_outputs, recipe,
+            party_generator(self.random_state, self.name), pick_device(self.device),
+        )  # fmt: skip
+        logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
+        return history
+
+    def _target(self, label: NDArray[Any], n_rows: int) -> NDArray[Any]:
+        """Return classes as their positions, numbers standardised."""
+        if len(label) != n_rows:
+            raise InputError(f"The host {self.name!r} has {n_rows} rows and {len(label)} labels; there must be one label a row.")
+        if self.task == "classification":
+            self.classes, codes = np.unique(label, return_inverse=True)
+            if len(self.classes) < 2:
+                raise InputError(f"The labels must have at least two classes. Got one class only: {self.classes[0]!r}.")
+            return codes.astype(np.int64)
+        numbers = label.astype(np.float64)
+        spread = float(numbers.std())
+        self.offset, self.spread = float(numbers.mean()), spread if spread > 0 else 1.0
+        return (numbers - self.offset) / self.spread
+
+    def predict(self, table: Any, messages: Sequence[Representation]) -> NDArray[Any]:
+        """Return a class or a number a row."""
+        outputs = self.outputs(table, messages)
+        return outputs if self.classes is None else self.classes[outputs.argmax(axis=1)]
+
+    def outputs(self, table: Any, messages: Sequence[Representation]) -> NDArray[np.float64]:
+        """Return a probability a class, or a number, a row; a guest without a message is zeros."""
+        if self.model is None:
+            raise InputError(f"The host {self.name!r} has not been trained yet; call aggregate first.")
+        own = Table.of(table)
+        values, present = arrange(messages, self.dims, own.n_rows, self.run)
+        rows = self.preparation.transform(own)
+        raw = aggregation.outputs(self.model, rows, values, present, pick_device(self.device)).astype(np.float64)
+        if self.classes is None:
+            return raw[:, 0] * self.spread + self.offset
+        odds = np.exp(raw - raw.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def arrange(
+    messages: Sequence[Representation], dims: Mapping[str, int], n_rows: int, run: str
+) -> tuple[Rows, Rows]:
+    """Lay the guests' values side by side, zeros where a guest or a row is absent, and mark who is present."""
+    by_party = {message.party: message for message in messages}
+    if len(by_party) < len(messages):
+        names = [message.party for message in messages]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MessageError(f"The messages of party {twice!r} are refused: there are two for the same rows; keep one.")
+    values = np.zeros((n_rows, sum(dims.values())), np.float32)
+    present = np.zeros((n_rows, len(dims)), np.float32)
+    for message in messages:
+        _check_belongs(message, dims, n_rows, run)
+    start = 0
+    for j, (party, dim) in enumerate(dims.items()):
+        if party in by_party:
+            message = by_party[party]
+            rows = slice(None) if message.present is None else message.present
+            values[rows, start : start + dim] = message.values
+            present[rows, j] = 1
+        start += dim
+    return values, present
+
+
+def _check_belongs(message: Representation, dims: Mapping[str, int], n_rows: int, run: str) -> None:
+    refused = f"The message of party {message.party!r} is refused: "
+    if message.party not in dims:
+        raise MessageError(f"{refused}the model was trained without this party ({', '.join(dims) or 'no guest'}); train again with it.")
+    if message.run != run:
+        raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {run!r}.")
+    if message.rows != row_digest(n_rows):
+        raise MessageError(f"{refused}it is about {message.n_rows} rows in another order or number than the host's {n_rows}.")
+    if message.dim != dims[message.party]:
+        raise MessageError(f"{refused}it has {message.dim} values a row, the model was trained with {dims[message.party]}.")

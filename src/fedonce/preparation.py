@@ -1,0 +1,228 @@
+"""How a party turns its own columns into numbers, alone, by what it saw in its own training rows.
+
+Numbers are standardised, missing ones replaced by the mean and marked. A category with few values is one column a value;
+one with many is hashed into a few columns, so that a million customer ids stay a few columns wide. Pixels are
+centred and scaled together. Every row is prepared independently of the others in the call.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import murmurhash3_32
+
+from fedonce.errors import FedOnceWarning, InputError
+from fedonce.tables import Table
+
+ONE_HOT_LIMIT = 32  # categories with more values than this are hashed
+HASHED_WIDTH = 32  # columns that a hashed category becomes
+SPARSE_LIMIT = 4096  # a sparse table wider than this is hashed into SKETCH_WIDTH columns
+SKETCH_WIDTH = 1024
+BLOCK = 2**21  # numbers at a time: bounds the memory beyond input and output
+CLIP = 8.0  # standard deviations; what lies further out is set to this
+
+
+@dataclass
+class Preparation:
+    """A party's own way from its table to an array, fitted on its training rows.
+
+    Parameters
+    ----------
+    party : str
+        Whose columns these are, for messages to the user.
+    shape : tuple or None
+        (channels, rows, columns) where the columns are pixels.
+    """
+
+    party: str
+    shape: tuple[int, ...] | None = None
+    steps: list[Any] = field(default_factory=list)
+
+    def fit(self, table: Table) -> Preparation:
+        """Learn means, scales and categories from the party's training rows."""
+        if self.shape is not None:
+            self.steps = [_PixelStep.fit(self._dense(table), self.party, self.shape)]
+        elif table.matrix is not None:
+            self.steps = [_NumberStep.fit(self._dense(table), table.names, self.party)]
+        else:
+            self.steps = [
+                _CategoryStep.fit(column, name, self.party)
+                if column.dtype == object
+                else _NumberStep.fit(column[:, None], (name,), self.party)
+                for column, name in zip(table.columns, table.names, strict=True)
+            ]
+        return self
+
+    def transform(self, table: Table) -> NDArray[np.float32]:
+        """Return the party's rows as an array: (n, columns), or (n, channels, rows, columns) for pixels."""
+        if self.shape is not None or table.matrix is not None:
+            prepared: NDArray[np.float32] = self.steps[0].transform(self._dense(table))
+            return prepared if self.shape is None else prepared.reshape(len(prepared), *self.shape)
+        parts = []
+        for step, column, name in zip(self.steps, table.columns, table.names, strict=True):
+            if isinstance(step, _NumberStep) and column.dtype == object:
+                raise InputError(f"Column {name!r} of party {self.party!r} held numbers in training and holds text now.")
+            parts.append(step.transform(column[:, None] if isinstance(step, _NumberStep) else column))
+        return np.hstack(parts) if parts else np.zeros((table.n_rows, 0), np.float32)
+
+    def _dense(self, table: Table) -> NDArray[Any]:
+        """Return a table of numbers as a dense array; a very wide sparse one as a count sketch of it."""
+        matrix = table.matrix
+        if matrix is None:
+            if any(column.dtype == object for column in table.columns):
+                raise InputError(f"The pixels of party {self.party!r} must be numbers. Got text.")
+            return np.column_stack(table.columns)
+        if not sparse.issparse(matrix):
+            return np.asarray(matrix)
+        if not np.isfinite(matrix.data).all():
+            raise InputError(f"A sparse table has no missing values, and party {self.party!r} has NaN or infinity in it.")
+        if matrix.shape[1] > SPARSE_LIMIT:
+            matrix = matrix @ _count_sketch(matrix.shape[1])
+        return np.asarray(matrix.toarray(), dtype=np.float32)
+
+
+@dataclass
+class _NumberStep:
+    """Numbers: standardised; missing ones become the mean, and a mark where training rows had some."""
+
+    party: str
+    names: tuple[Hashable, ...]
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    marked: NDArray[np.intp]
+
+    @classmethod
+    def fit(cls, matrix: NDArray[Any], names: tuple[Hashable, ...], party: str) -> _NumberStep:
+        width = matrix.shape[1]
+        count, total, square = np.zeros(width), np.zeros(width), np.zeros(width)
+        origin: NDArray[np.float64] | None = None  # squares around a value in the data keep their digits
+        for block in _blocks(matrix, names, party):
+            known = ~np.isnan(block)
+            if origin is None:
+                origin = np.where(known.any(axis=0), block[known.argmax(axis=0), np.arange(width)], 0.0)
+            filled = np.where(known, block - origin, 0.0)
+            count += known.sum(axis=0)
+            total += filled.sum(axis=0)
+            square += np.square(filled).sum(axis=0)
+        empty = [name for name, seen in zip(names, count, strict=True) if not seen]
+        if empty:
+            warnings.warn(
+                f"Party {party!r} has no value at all in column {empty[0]!r}; it is set to zero.", FedOnceWarning, stacklevel=2
+            )
+        shift = total / np.maximum(count, 1)
+        variance = np.maximum(square / np.maximum(count, 1) - shift**2, 0)
+        mean = shift + (0.0 if origin is None else origin)
+        # A variance of rounding errors is a constant column.
+        spread = np.sqrt(variance)
+        scale = np.where(spread > 1e-7 * np.maximum(np.abs(mean), 1e-30), spread, np.inf)
+        return cls(party, names, mean, scale, np.flatnonzero(count < len(matrix)))
+
+    def transform(self, matrix: NDArray[Any]) -> NDArray[np.float32]:
+        out = np.empty((len(matrix), matrix.shape[1] + len(self.marked)), np.float32)
+        start = 0
+        for block in _blocks(matrix, self.names, self.party):
+            rows = slice(start, start + len(block))
+            missing = np.isnan(block)
+            scaled = np.where(missing, 0.0, (block - self.mean) / self.scale)
+            out[rows, : matrix.shape[1]] = np.clip(scaled, -CLIP, CLIP)
+            out[rows, matrix.shape[1] :] = missing[:, self.marked]
+            start += len(block)
+        return out
+
+
+@dataclass
+class _CategoryStep:
+    """Categories: one column a value, or hashed columns and how common the value is where there are many."""
+
+    values: dict[str, int]
+    counts: dict[str, int] | None
+
+    @classmethod
+    def fit(cls, column: NDArray[np.object_], name: Hashable, party: str) -> _CategoryStep:
+        known, counts = np.unique([value for value in column if value is not None], return_counts=True)
+        if not len(known):
+            warnings.warn(
+                f"Party {party!r} has no value at all in column {name!r}; it is set to zero.", FedOnceWarning, stacklevel=2
+            )
+        values = {str(value): position for position, value in enumerate(known)}
+        if len(known) <= ONE_HOT_LIMIT:
+            return cls(values, None)
+        return cls({}, {str(value): int(count) for value, count in zip(known, counts, strict=True)})
+
+    def transform(self, column: NDArray[np.object_]) -> NDArray[np.float32]:
+        if self.counts is not None:
+            return self._hashed(column, self.counts)
+        out = np.zeros((len(column), len(self.values) + 1), np.float32)
+        for row, value in enumerate(column):
+            if value is None:
+                out[row, -1] = 1
+            elif value in self.values:  # an unseen value is no value: zeros
+                out[row, self.values[value]] = 1
+        return out
+
+    @staticmethod
+    def _hashed(column: NDArray[np.object_], counts: dict[str, int]) -> NDArray[np.float32]:
+        """Two signed hash columns a value, so that few pairs of values share both, and the logarithm of its count."""
+        cache: dict[str | None, NDArray[np.float32]] = {}
+        for value in set(column):
+            vector = np.zeros(HASHED_WIDTH + 1, np.float32)
+            for seed in (1, 2) if value is not None else ():
+                code = murmurhash3_32(value, seed=seed, positive=True)
+                vector[(code >> 1) % HASHED_WIDTH] += 1 if code & 1 else -1
+            vector[-1] = np.log1p(counts.get(value or "", 0)) / np.log1p(max(counts.values()))
+            cache[value] = vector
+        return np.stack([cache[value] for value in column]) if len(column) else np.zeros((0, HASHED_WIDTH + 1), np.float32)
+
+
+@dataclass
+class _PixelStep:
+    """Pixels: centred and scaled by one mean and one deviation for the whole image."""
+
+    party: str
+    mean: float
+    scale: float
+
+    @classmethod
+    def fit(cls, matrix: NDArray[Any], party: str, shape: tuple[int, ...]) -> _PixelStep:
+        step = cls(party, 0.0, 1.0)
+        step._check(matrix)
+        deviation = float(np.std(matrix, dtype=np.float64))
+        return cls(party, float(np.mean(matrix, dtype=np.float64)), deviation if deviation > 0 else 1.0)
+
+    def transform(self, matrix: NDArray[Any]) -> NDArray[np.float32]:
+        self._check(matrix)
+        scaled = matrix.astype(np.float32)
+        scaled -= np.float32(self.mean)
+        scaled /= np.float32(self.scale)
+        return scaled
+
+    def _check(self, matrix: NDArray[Any]) -> None:
+        if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
+            raise InputError(
+                f"Pixels have no missing values, and party {self.party!r} has NaN or infinity in rows that are present. "
+                "Fill them, or mark the rows as absent with 'present'."
+            )
+
+
+def _blocks(matrix: NDArray[Any], names: tuple[Hashable, ...], party: str) -> Any:
+    """Yield the rows as blocks of float64, refusing infinity."""
+    rows = max(1, BLOCK // max(1, matrix.shape[1]))
+    for start in range(0, len(matrix), rows):
+        block = matrix[start : start + rows].astype(np.float64)
+        if np.isinf(block).any():
+            column = names[int(np.isinf(block).any(axis=0).argmax())]
+            raise InputError(f"Input X contains infinity: party {party!r}, column {column!r}. Use NaN for a missing value.")
+        yield block
+
+
+def _count_sketch(width: int) -> Any:
+    """Return a sparse matrix that adds each column, with a sign, to one of SKETCH_WIDTH columns."""
+    codes = np.array([murmurhash3_32(j, seed=0, positive=True) for j in range(width)])
+    signs = np.where(codes & 1, 1.0, -1.0).astype(np.float32)
+    return sparse.csr_array((signs, (np.arange(width), (codes >> 1) % SKETCH_WIDTH)), shape=(width, SKETCH_WIDTH))

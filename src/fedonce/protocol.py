@@ -1,0 +1,92 @@
+"""FedOnce: vertical federated learning with one message per guest.
+
+Wu, Li and He, "Practical Vertical Federated Learning with Unsupervised Representation Learning", IEEE Transactions on
+Big Data, 2022. Line numbers are those of the paper's Algorithms 1 and 2. How guests are reached is the engine's business,
+how they learn is the learners', and the batches are in `training`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedonce.message import Representation, Traffic
+from fedonce.party import Host
+from fedonce.training import Epoch
+
+
+class Engine(Protocol):
+    """How messages travel. A guest that does not answer is simply not in the result."""
+
+    @property
+    def guests(self) -> tuple[str, ...]:
+        """Names of all guests, present or not."""
+
+    def learn(self) -> Mapping[str, bytes]:
+        """Let each guest learn from its training rows; return its one message, by name."""
+
+    def represent(self) -> Mapping[str, bytes]:
+        """Let each guest represent the rows to be predicted; return its one message, by name."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a training left behind, beside the parties' models."""
+
+    representations: dict[str, Representation]
+    traffic: Traffic
+    absent: tuple[str, ...]
+    overlap: dict[str, float]
+    history: list[Epoch]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Probabilities (classification) or numbers (regression), and how they came about."""
+
+    outputs: NDArray[np.float64]
+    traffic: Traffic
+    absent: tuple[str, ...]
+
+
+def fit(host: Host, table: Any, label: Any, engine: Engine) -> Fitted:
+    """Algorithm 1: guests learn without labels; the host learns from labels and one message per guest."""
+    # Lines 1-17, in parallel, no guest knowing of another:
+    #   theta_j, P  <-  argmin (1/2n) || f_theta_j(x^j) - P C_j ||^2      for NAT; other learners likewise without labels
+    #   send R_j = f_theta_j(x^j) to the host                           the only communication
+    received = engine.learn()
+    # Line 19: collect R_j. A laggy guest (Appendix C) is left out, and known by name.
+    representations, traffic = collect(received)
+    # Lines 20-31:  w  <-  argmin L(f_w(x^1, R_2..R_k), y)
+    history = host.aggregate(table, label, list(representations.values()))
+    overlap = {party: share_present(message) for party, message in representations.items()}
+    absent = tuple(guest for guest in engine.guests if guest not in representations)
+    return Fitted(representations, traffic, absent, overlap | dict.fromkeys(absent, 0.0), history)
+
+
+def predict(host: Host, table: Any, engine: Engine) -> Prediction:
+    """Algorithm 2: one message per guest and set of rows, then the host predicts."""
+    # Lines 1-5:  R_j = f_theta_j(x^j), sent to the host
+    representations, traffic = collect(engine.represent())
+    # Line 7:  y = f_w(x^1, R_2..R_k), zeros for a guest that did not answer
+    outputs = host.outputs(table, list(representations.values()))
+    absent = tuple(guest for guest in engine.guests if guest not in representations)
+    return Prediction(outputs, traffic, absent)
+
+
+def collect(received: Mapping[str, bytes]) -> tuple[dict[str, Representation], Traffic]:
+    """Read the guests' messages, trusting none, and count what was sent."""
+    representations, traffic = {}, Traffic()
+    for party, data in received.items():
+        representations[party] = Representation.from_bytes(data, party)
+        traffic.add(representations[party], len(data))
+    return representations, traffic
+
+
+def share_present(message: Representation) -> float:
+    """Return the share of the host's rows that a guest has."""
+    return 1.0 if message.present is None else float(message.present.mean())

@@ -1,0 +1,145 @@
+"""The only batch loop of the project: `train`, `run_epoch`, one step; and `apply`, which runs a fitted network over rows.
+
+What differs between learners is how a batch's loss and gradients come about. That is a *step*: a callable that gets the
+positions of a batch's rows, leaves the gradients in the parameters and returns the batch's mean loss.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedonce.closedform import ClosedForm
+
+logger = logging.getLogger(__name__)
+
+APPLY_BLOCK = 256  # rows a block in `apply`; every block has this size, see there
+
+Rows = NDArray[np.float32]
+TargetOf = Callable[[NDArray[np.intp], NDArray[Any], int], NDArray[Any]]
+Step = Callable[[Tensor, int], "Tensor | float"]
+
+
+class Epoch(TypedDict):
+    """One line of a training's history."""
+
+    epoch: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train: how long, in which batches, at which rate.
+
+    `schedule` is "constant" (the paper's) or "one-cycle" (a rate that rises, then falls to nothing; Smith 2018).
+    """
+
+    epochs: int
+    batch: int
+    rate: float
+    weight_decay: float = 0.0
+    schedule: str = "constant"
+    decoupled: bool = False  # AdamW instead of Adam
+
+    def optimizer(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
+        """Return Adam, or AdamW where the weight decay is decoupled from the gradient."""
+        kind = torch.optim.AdamW if self.decoupled else torch.optim.Adam
+        return kind(parameters, lr=self.rate, weight_decay=self.weight_decay, fused=True)
+
+    def scheduler(self, optimizer: torch.optim.Optimizer, steps: int) -> Any:
+        """Return what changes the rate after each step, or None where it is constant."""
+        if self.schedule == "constant":
+            return None
+        return torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=self.rate, total_steps=steps, pct_start=0.3)
+
+
+def train(
+    parameters: Sequence[nn.Parameter], n_rows: int, step: Step, training: Training, rng: np.random.Generator
+) -> list[Epoch]:
+    """Fit parameters by `step`, epoch by epoch, and return the mean loss of each."""
+    optimizer = training.optimizer(parameters)
+    batches = -(-n_rows // training.batch)
+    scheduler = training.scheduler(optimizer, training.epochs * batches)
+    history: list[Epoch] = []
+    for epoch in range(training.epochs):
+        loss = run_epoch(n_rows, step, training.batch, epoch, optimizer, scheduler, rng)
+        history.append(Epoch(epoch=epoch + 1, loss=loss))
+        logger.debug("epoch %d of %d: loss %.6g", epoch + 1, training.epochs, loss)
+    return history
+
+
+def run_epoch(
+    n_rows: int, step: Step, batch_size: int, epoch: int, optimizer: torch.optim.Optimizer, scheduler: Any, rng: np.random.Generator
+) -> float:
+    """Visit every row once, in a random order, and return the mean loss."""
+    total: Tensor | float = 0.0
+    for batch in torch.from_numpy(rng.permutation(n_rows)).split(batch_size):
+        loss = step(batch, epoch)
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+        total = total + (loss.detach() if isinstance(loss, Tensor) else loss) * len(batch)
+    return float(total) / n_rows
+
+
+def autograd_step(parameters: Sequence[nn.Parameter], loss: Callable[[Tensor, int], Tensor]) -> Step:
+    """Make a step of a differentiable loss."""
+
+    def step(batch: Tensor, epoch: int) -> Tensor:
+        for parameter in parameters:
+            parameter.grad = None
+        value = loss(batch, epoch)
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    return step
+
+
+def closed_form_step(form: ClosedForm, rows: NDArray[Any], target_of: TargetOf) -> Step:
+    """Make a step of the mean over rows of the squared distance to a target, without autograd."""
+
+    def step(batch: Tensor, epoch: int) -> float:
+        index = batch.numpy()
+        outputs = form.forward(rows[index])
+        difference = outputs - target_of(index, outputs, epoch)
+        form.backward(difference * (2 / len(index)))
+        return float(np.vdot(difference, difference)) / len(index)
+
+    return step
+
+
+@torch.no_grad()
+def apply(network: nn.Module, rows: Rows | Sequence[Rows], device: torch.device) -> NDArray[np.float32]:
+    """Run a network over rows, so that a row's output never depends on the other rows of the call.
+
+    Matrix products choose their order of additions by the matrix's size, so the same row can differ in its last bits
+    between calls of different length. Here every block has the same size (the last one is filled up), and sums are
+    carried in float64 and rounded once: the same row gives the same bits in any company.
+    """
+    inputs = [rows] if isinstance(rows, np.ndarray) else list(rows)
+    exact = copy.deepcopy(network).to(device, torch.float64).eval()
+    starts = range(0, max(len(inputs[0]), 1), APPLY_BLOCK)  # no rows: one block of nothing, for the shape of the output
+    return np.concatenate([_apply_block(exact, inputs, start, device) for start in starts])
+
+
+def _apply_block(network: nn.Module, inputs: list[Rows], start: int, device: torch.device) -> NDArray[np.float32]:
+    block = [part[start : start + APPLY_BLOCK] for part in inputs]
+    n = len(block[0])
+    filled = [np.concatenate([part, np.zeros((APPLY_BLOCK - n, *part.shape[1:]), part.dtype)]) for part in block]
+    outputs: NDArray[np.float32] = network(*[torch.from_numpy(p).to(device, torch.float64) for p in filled])[:n].float().cpu().numpy()
+    return outputs
+
+
+def pick_device(device: str) -> torch.device:
+    """Return the device of a name; "auto" is a GPU where there is one."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(device)
