@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from fedonce.errors import parameter_error
-from fedonce.networks import Standardise, encoder, mlp
+from fedonce.networks import Standardise, encoder, fits_cnn0, mlp
 from fedonce.randomness import torch_seeded
 from fedonce.training import Epoch, Rows, Training, apply, autograd_step, train
 
@@ -31,7 +31,7 @@ class Recipe:
     dropout : float
         Dropout in the head.
     epochs : int, optional
-        None: as many as make about `steps` steps, 20 to 200.
+        None: as many as make about `steps` steps, 20 to 100.
     batch, rate, weight_decay, schedule, decoupled
         As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16.
     guest_dropout : float
@@ -43,17 +43,17 @@ class Recipe:
     """
 
     encoder_hidden: tuple[int, ...] = (128,)
-    encoder_dim: int = 32
-    head: tuple[int, ...] = (128, 64)
-    dropout: float = 0.1
+    encoder_dim: int = 64
+    head: tuple[int, ...] = (256, 256, 128)
+    dropout: float = 0.0
     epochs: int | None = None
     steps: int = 5000
-    batch: int = 128
+    batch: int = 256
     rate: float = 4e-3
     weight_decay: float = 1e-2
     schedule: str = "one-cycle"
     decoupled: bool = True
-    guest_dropout: float = 0.2
+    guest_dropout: float = 0.1
     standardise: bool = True
     marks: bool = True
     network: nn.Module | None = None
@@ -63,12 +63,12 @@ class Recipe:
         batch = int(np.clip(n_rows // 16, 16, self.batch)) if self.schedule == "one-cycle" else self.batch
         epochs = self.epochs
         if epochs is None:
-            epochs = int(np.clip(round(self.steps * batch / n_rows), 20, 200))
+            epochs = int(np.clip(round(self.steps * batch / n_rows), 20, 100))
         return Training(epochs, batch, self.rate, self.weight_decay, self.schedule, self.decoupled)
 
 
 TABLES = Recipe()
-IMAGES = Recipe(encoder_hidden=(128, 128), encoder_dim=128, head=(512, 256), dropout=0.3, rate=2e-3)
+IMAGES = Recipe(encoder_dim=128, head=(512, 256), dropout=0.3, rate=2e-3)
 # The paper: Adam at a constant rate, representations as they come, nobody dropped. A preset fills in the shapes.
 PAPER = Recipe(
     encoder_hidden=(30, 30), encoder_dim=3, head=(30,), dropout=0.0, epochs=100, batch=100, rate=1e-4, weight_decay=1e-4,
@@ -81,7 +81,7 @@ def find_recipe(recipe: object, epochs: int | None, shape: tuple[int, ...], owne
     if isinstance(recipe, Recipe):
         found = recipe
     elif recipe == "default":
-        found = TABLES if len(shape) == 1 else IMAGES
+        found = IMAGES if fits_cnn0(shape) else TABLES
     elif recipe == "paper":
         found = PAPER
     else:

@@ -66,16 +66,16 @@ def demo(
     """
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{out} is a file; name a folder.", param_hint="--out")
-    errors.quiet = quiet
-    with errors.status("loading") as status:
+    progress = Console(stderr=True, quiet=quiet)
+    with progress.status("loading") as status:
         from fedonce import report
         from fedonce.demo import run
 
         def tell(method: str) -> None:
-            if errors.is_terminal:
+            if progress.is_terminal:
                 status.update(f"training {method}")
             else:
-                errors.print(f"training {method}", highlight=False)
+                progress.print(f"training {method}", highlight=False)
 
         result = run(seed, tell)
         path = report.write(result, out)

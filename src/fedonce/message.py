@@ -182,7 +182,7 @@ class Representation:
         header["checksum"] = _checksum(header, tensors)
         if len(json.dumps(header).encode()) > HEADER_LIMIT - 600:
             raise MessageError(f"The texts of the message of party {self.party!r} (run, learner, note) are too long; shorten them.")
-        return bytes(save_tensors(tensors, metadata=header))
+        return _canonical(save_tensors(tensors, metadata=header))
 
     def _encoded(self) -> NDArray[Any]:
         """Return the values as they lie in the file."""
@@ -306,6 +306,14 @@ def _expect(tensors: dict[str, NDArray[Any]], name: str, dtype: Any, shape: tupl
     found = tensors[name]
     if found.dtype != dtype or found.shape != shape:
         raise fail(f"its {name!r} are {found.dtype} of shape {found.shape}, announced were {np.dtype(dtype)} of shape {shape}")
+
+
+def _canonical(data: bytes) -> bytes:
+    """Put the header's entries in order: safetensors writes them in any, and the same message must be the same bytes."""
+    length = int.from_bytes(data[:8], "little")
+    header = json.dumps(json.loads(data[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + data[8 + length :]
 
 
 def _checksum(header: dict[str, str], tensors: dict[str, NDArray[Any]]) -> str:

@@ -38,6 +38,11 @@ def cnn0(shape: Sequence[int], n_outputs: int, hidden: int = 128) -> nn.Sequenti
     )  # fmt: skip
 
 
+def fits_cnn0(shape: Sequence[int]) -> bool:
+    """Tell whether rows are images large enough for CNN0."""
+    return len(shape) == 3 and min(shape[1:]) >= SMALLEST_CNN0_IMAGE
+
+
 def encoder(shape: Sequence[int], hidden: Sequence[int], n_outputs: int, network: nn.Module | None = None) -> nn.Module:
     """Choose an encoder from the shape of one row: the user's module, CNN0 for images, an MLP otherwise.
 
@@ -54,7 +59,7 @@ def encoder(shape: Sequence[int], hidden: Sequence[int], n_outputs: int, network
     """
     if network is not None:
         return _checked_copy(network, shape, n_outputs)
-    if len(shape) == 3 and min(shape[1:]) >= SMALLEST_CNN0_IMAGE:
+    if fits_cnn0(shape):
         return cnn0(shape, n_outputs)
     layers = mlp(prod(shape), hidden, n_outputs)
     return layers if len(shape) == 1 else nn.Sequential(nn.Flatten(), *layers)

@@ -49,7 +49,9 @@ class Preparation:
         if self.shape is not None:
             self.steps = [_PixelStep.fit(self._dense(table), self.party, self.shape)]
         elif table.matrix is not None:
-            self.steps = [_NumberStep.fit(self._dense(table), table.names, self.party)]
+            matrix = self._dense(table)
+            names = table.names if matrix.shape[1] == len(table.names) else tuple(range(matrix.shape[1]))
+            self.steps = [_NumberStep.fit(matrix, names, self.party)]
         else:
             self.steps = [
                 _CategoryStep.fit(column, name, self.party)
@@ -68,7 +70,7 @@ class Preparation:
         for step, column, name in zip(self.steps, table.columns, table.names, strict=True):
             if isinstance(step, _NumberStep) and column.dtype == object:
                 raise InputError(f"Column {name!r} of party {self.party!r} held numbers in training and holds text now.")
-            parts.append(step.transform(column[:, None] if isinstance(step, _NumberStep) else column))
+            parts.append(step.transform(column[:, None] if isinstance(step, _NumberStep) else _as_text(column)))
         return np.hstack(parts) if parts else np.zeros((table.n_rows, 0), np.float32)
 
     def _dense(self, table: Table) -> NDArray[Any]:
@@ -118,9 +120,8 @@ class _NumberStep:
         shift = total / np.maximum(count, 1)
         variance = np.maximum(square / np.maximum(count, 1) - shift**2, 0)
         mean = shift + (0.0 if origin is None else origin)
-        # A variance of rounding errors is a constant column.
         spread = np.sqrt(variance)
-        scale = np.where(spread > 1e-7 * np.maximum(np.abs(mean), 1e-30), spread, np.inf)
+        scale = np.where(spread > 1e-12 * np.abs(mean), spread, np.inf)  # less is rounding: a constant column, zero
         return cls(party, names, mean, scale, np.flatnonzero(count < len(matrix)))
 
     def transform(self, matrix: NDArray[Any]) -> NDArray[np.float32]:
@@ -208,6 +209,14 @@ class _PixelStep:
                 f"Pixels have no missing values, and party {self.party!r} has NaN or infinity in rows that are present. "
                 "Fill them, or mark the rows as absent with 'present'."
             )
+
+
+def _as_text(column: NDArray[Any]) -> NDArray[np.object_]:
+    """Return numbers as the text they would be in a column of categories: 2 and 2.0 are "2", NaN is missing."""
+    if column.dtype == object:
+        return column
+    texts = [None if value != value else str(int(value) if value == int(value) else value) for value in column.tolist()]  # noqa: PLR0124
+    return np.array(texts, dtype=object)
 
 
 def _blocks(matrix: NDArray[Any], names: tuple[Hashable, ...], party: str) -> Any:

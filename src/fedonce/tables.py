@@ -8,6 +8,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -36,7 +37,10 @@ class Table:
             return data
         if sparse.issparse(data):
             return cls._of_matrix(sparse.csr_array(data))
-        frame = nw.from_native(data, eager_only=True, pass_through=True)
+        try:
+            frame = nw.from_native(data, eager_only=True, pass_through=True)
+        except DuplicateError as error:
+            raise InputError(f"The table's column names must be unique; rename one of each. {error}") from None
         if isinstance(frame, nw.DataFrame):
             return cls._of_frame(frame)
         matrix = np.asarray(data)

@@ -13,6 +13,7 @@ from torch import nn
 
 from fedonce.errors import InputError
 from fedonce.networks import encoder
+from fedonce.randomness import torch_seeded
 from fedonce.training import Epoch, Rows, apply
 
 Tensors = dict[str, NDArray[Any]]
@@ -93,7 +94,8 @@ class NetworkLearner(Learner):
     def restore(self, tensors: Tensors) -> None:
         """Rebuild the encoder and load its weights."""
         self.shape_, self.dim_ = tuple(int(side) for side in tensors["shape"]), int(tensors["dim"])
-        self.network_ = self.build(self.shape_, self.dim_)
+        with torch_seeded(np.random.default_rng(0)):  # the weights drawn here are replaced at once
+            self.network_ = self.build(self.shape_, self.dim_)
         self.network_.load_state_dict(
             {name.removeprefix("network."): torch.from_numpy(value) for name, value in tensors.items() if name.startswith("network.")}
         )

@@ -84,8 +84,8 @@ class Patches(Learner):
             int(tensors["size"]), int(tensors["grid"]), tensors["0.mean"], tensors["0.whiten"], tensors["0.centres"]
         )
         self.grid = int(tensors["grid"])
-        linear = nn.Linear(tensors["1.weight"].shape[1], tensors["1.weight"].shape[0], dtype=torch.float64)
-        linear.weight.data, linear.bias.data = torch.from_numpy(tensors["1.weight"]), torch.from_numpy(tensors["1.bias"])
+        linear = projection(np.zeros(tensors["1.weight"].shape[1]), tensors["1.weight"])
+        linear.bias.data = torch.from_numpy(tensors["1.bias"])
         self.network_ = nn.Sequential(features, linear)
 
 

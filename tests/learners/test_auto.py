@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from fedonce.learners import PCA, Auto, Autoencoder, Patches
+from fedonce.learners.auto import choose
+
+
+def low_rank(n, rank, columns, noise, seed=0):
+    rng = np.random.default_rng(seed)
+    return (rng.standard_normal((n, rank)) @ rng.standard_normal((rank, columns)) + noise * rng.standard_normal((n, columns))).astype(
+        np.float32
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind"),
+    [
+        (low_rank(200, 3, 20, 0.05), PCA),
+        (low_rank(200, 20, 20, 1.0), Autoencoder),
+        (low_rank(200, 4, 4, 1.0), PCA),
+        (low_rank(200, 4, 144, 1.0).reshape(200, 1, 12, 12), Patches),
+    ],
+)
+def test_choice_by_the_party_s_own_rows(rows, kind):
+    assert isinstance(choose(rows, 8), kind)
+
+
+def test_epochs_reach_what_was_chosen():
+    auto = Auto(epochs=2)
+    history = auto.fit(low_rank(200, 20, 20, 1.0), 4, np.random.default_rng(0), torch.device("cpu"))
+    assert len(history) == 2

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedonce import InputError, Recipe
+from fedonce.aggregation import IMAGES, PAPER, TABLES, AggregationModel, _drop_guests, find_recipe, fit, outputs
+
+CPU = torch.device("cpu")
+
+
+def data(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    own, values = rng.standard_normal((n, 3)).astype(np.float32), rng.standard_normal((n, 4)).astype(np.float32)
+    return own, values, np.ones((n, 2), np.float32), (own[:, 0] + values[:, 0] + values[:, 2] > 0).astype(np.int64)
+
+
+def test_learns_from_own_columns_and_from_representations():
+    own, values, present, target = data()
+    model, history = fit(own, values, present, (2, 2), target, 2, replace(TABLES, epochs=15), np.random.default_rng(0), CPU)
+    accuracy = (outputs(model, own, values, present, CPU).argmax(axis=1) == target).mean()
+    assert accuracy > 0.9
+    assert len(history) == 15
+
+
+def test_an_absent_guest_s_values_do_not_matter():
+    own, values, present, target = data()
+    model, _ = fit(own, values, present, (2, 2), target, 2, replace(TABLES, epochs=1), np.random.default_rng(0), CPU)
+    present[:, 1] = 0
+    other = values.copy()
+    other[:, 2:] = 99
+    np.testing.assert_array_equal(outputs(model, own, values, present, CPU), outputs(model, own, other, present, CPU))
+
+
+def test_scale_is_that_of_present_rows():
+    model = AggregationModel((3,), (1, 2), 2, TABLES)
+    values = torch.tensor([[1.0, 5.0, 0.0], [3.0, 7.0, 0.0], [99.0, 9.0, 0.0]])
+    model.fit_scale(values, torch.tensor([[1.0, 1.0], [1.0, 1.0], [0.0, 1.0]]))
+    torch.testing.assert_close(model.representations.mean, torch.tensor([2.0, 7.0, 0.0]))
+    torch.testing.assert_close(model.representations.scale, torch.tensor([1.0, (8 / 3) ** 0.5, 1.0]))
+
+
+def test_dropping_guests_copes_with_absence():
+    """Two guests know the same; a model trained with drops relies on neither alone."""
+    rng = np.random.default_rng(0)
+    signal = rng.standard_normal((1500, 1)).astype(np.float32)
+    own = rng.standard_normal((1500, 2)).astype(np.float32)
+    values = np.hstack([signal, signal]) + 0.01 * rng.standard_normal((1500, 2)).astype(np.float32)
+    target = (signal[:, 0] > 0).astype(np.int64)
+    model, _ = fit(own, values, np.ones((1500, 2), np.float32), (1, 1), target, 2, replace(TABLES, epochs=10), rng, CPU)
+    for absent in (0, 1):
+        present = np.ones((1500, 2), np.float32)
+        present[:, absent] = 0
+        assert (outputs(model, own, values, present, CPU).argmax(axis=1) == target).mean() > 0.95
+
+
+def test_share_of_rows_with_dropped_guests():
+    torch.manual_seed(0)
+    present = torch.ones(20_000, 4)
+    assert _drop_guests(present, 0.0) is present
+    dropped = 1 - _drop_guests(present, 0.1).mean().item()
+    assert dropped == pytest.approx(0.05, abs=0.005)  # a tenth of the rows, half of the guests of those
+
+
+def test_recipes_by_name_shape_and_epochs():
+    assert find_recipe("default", None, (7,), "Host") == TABLES
+    assert find_recipe("default", None, (1, 14, 14), "Host") == IMAGES
+    assert find_recipe("default", None, (1, 4, 4), "Host") == TABLES
+    assert find_recipe("paper", 7, (7,), "Host") == replace(PAPER, epochs=7)
+    own = Recipe(head=(5,))
+    assert find_recipe(own, None, (7,), "Host") is own
+    with pytest.raises(InputError, match="'recipe' parameter of FedOnceClassifier must be .* Got 'papr' instead"):
+        find_recipe("papr", None, (7,), "FedOnceClassifier")
+
+
+def test_the_paper_s_recipe_is_adam_at_a_constant_rate():
+    training = PAPER.training(10_000)
+    optimizer = training.optimizer([nn.Parameter(torch.zeros(1))])
+    assert type(optimizer) is torch.optim.Adam
+    assert training.scheduler(optimizer, 10) is None
+    assert (training.batch, PAPER.guest_dropout, PAPER.marks, PAPER.standardise) == (100, 0.0, False, False)
+
+
+def test_the_host_s_own_network():
+    recipe = Recipe(network=nn.Linear(3, 5), encoder_dim=5, epochs=1)
+    own, values, present, target = data(50)
+    model, _ = fit(own, values, present, (2, 2), target, 2, recipe, np.random.default_rng(0), CPU)
+    assert isinstance(model.encoder, nn.Linear)

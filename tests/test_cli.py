@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from fedonce import AbsentPartyError, InputError, MessageError, __version__, cli
+
+
+def test_version():
+    result = CliRunner().invoke(cli.app, ["--version"])
+    assert result.output.strip() == f"fedonce {__version__}"
+
+
+def test_help_names_the_commands():
+    result = CliRunner().invoke(cli.app, ["--help"])
+    assert result.exit_code == 0
+    assert "demo" in result.output
+
+
+def test_demo_prints_and_writes(tmp_path, monkeypatch):
+    from fedonce import demo
+
+    monkeypatch.setattr(demo, "methods", lambda: {name: quick(kind) for name, kind in KINDS.items()})
+    done = CliRunner().invoke(cli.app, ["demo", "--out", str(tmp_path / "new" / "folder"), "--json", "--quiet"])
+    assert done.exit_code == 0, done.output
+    printed = json.loads(done.stdout)
+    assert [outcome["method"] for outcome in printed["outcomes"]] == list(KINDS)
+    assert (tmp_path / "new" / "folder" / "report.html").stat().st_size > 10_000
+
+
+KINDS = {"Solo": 1, "FedOnce (pca)": 2}
+
+
+def quick(k):
+    return "test", {"parties": k, "learner": "pca", "host_epochs": 1}
+
+
+def test_out_must_be_a_folder(tmp_path):
+    (tmp_path / "file").write_text("x")
+    done = CliRunner().invoke(cli.app, ["demo", "--out", str(tmp_path / "file")])
+    assert done.exit_code == 2
+    assert "is a file" in done.output
+
+
+@pytest.mark.parametrize(("error", "code"), [(InputError, 3), (MessageError, 4), (AbsentPartyError, 6)])
+def test_errors_are_one_line_and_an_exit_code(error, code, monkeypatch, capsys):
+    def fail():
+        raise error("the thing, the value, the remedy")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == code
+    assert "error: the thing, the value, the remedy" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["-c", "import fedonce"], ["-m", "fedonce.cli", "--help"]])
+def test_heavy_libraries_are_not_loaded_before_they_are_used(command):
+    code = [*command] if command[0] == "-m" else command
+    done = subprocess.run([sys.executable, "-X", "importtime", *code], capture_output=True, text=True, check=True)
+    loaded = {line.split("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
+    assert "fedonce" in loaded
+    assert not loaded & {"torch", "sklearn", "pandas", "numpy", "scipy", "polars", "matplotlib"}

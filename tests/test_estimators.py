@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, tiles
+from fedonce.learners import NAT
+from tests.conftest import make_table
+
+PARTIES = {"bank": [0, 1, 2], "shop": [3, 4, 5], "telco": [6, 7]}
+
+# Checks of scikit-learn that we do not pass, each with its reason. None at present.
+EXPECTED_FAILURES: dict[str, str] = {}
+
+
+def quick(**changes):
+    return FedOnceClassifier(**{"parties": PARTIES, "learner": "pca", "dim": 2, "host_epochs": 3, "random_state": 0} | changes)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = make_table()
+    return quick(host_epochs=20).fit(X, y), X, y
+
+
+# --- scikit-learn's own checks ---
+
+
+def checks():
+    for estimator in (FedOnceClassifier(random_state=0), FedOnceRegressor(random_state=0)):
+        for candidate, check in estimator_checks_generator(estimator):
+            name = check.func.__name__
+            yield pytest.param(candidate, check, id=f"{type(estimator).__name__}-{name}")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
+def test_scikit_learn_check(estimator, check):
+    if check.func.__name__ in EXPECTED_FAILURES:
+        pytest.xfail(EXPECTED_FAILURES[check.func.__name__])
+    check(estimator)
+
+
+# --- what users do ---
+
+
+def test_fit_predict_and_what_is_known_afterwards(fitted):
+    model, X, y = fitted
+    assert model.score(X, y) > 0.85
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert model.host_ == "bank"
+    assert model.traffic_.messages == 2
+    assert model.traffic_.payload_bytes == 300 * 2 * 2
+    assert model.traffic_.per_guest.keys() == {"shop", "telco"}
+    assert model.representations_["shop"].values.shape == (300, 2)
+    assert model.absent_ == ()
+    assert model.overlap_ == {"shop": 1.0, "telco": 1.0}
+    assert len(model.history_) == 20
+
+
+def test_prediction_is_counted_apart(fitted):
+    model, X, _ = fitted
+    before, training = model.prediction_traffic_.messages, model.traffic_.bytes
+    model.predict(X[:10])
+    assert model.prediction_traffic_.messages == before + 2
+    assert model.traffic_.bytes == training
+
+
+def test_a_row_s_prediction_does_not_depend_on_its_company(fitted, rng):
+    model, X, _ = fitted
+    whole, order = model.predict_proba(X), rng.permutation(len(X))
+    np.testing.assert_array_equal(model.predict_proba(X[order]), whole[order])
+    for row in (0, 17, 299):
+        np.testing.assert_array_equal(model.predict_proba(X[row : row + 1]), whole[row : row + 1])
+
+
+@pytest.mark.parametrize("learner", ["nat", "pca", "autoencoder", "random", "auto"])
+def test_the_same_seed_gives_the_same_result(learner):
+    X, y = make_table()
+    first, second = (quick(learner=learner, epochs=2).fit(X, y).predict_proba(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, quick(learner=learner, epochs=2, random_state=1).fit(X, y).predict_proba(X))
+
+
+def test_guests_are_independent_of_who_else_is_there():
+    X, y = make_table()
+    everyone = quick(learner="nat", epochs=2).fit(X, y).representations_["shop"]
+    reordered = {name: PARTIES[name] for name in ("telco", "shop", "bank")}
+    fewer = {name: PARTIES[name] for name in ("bank", "shop")}
+    for parties in (reordered, fewer):
+        other = quick(learner="nat", epochs=2, parties=parties, host="bank").fit(X, y).representations_["shop"]
+        assert other.to_bytes() == everyone.to_bytes()
+
+
+@pytest.mark.parametrize("wrap", [pd.DataFrame, lambda X: pl.DataFrame(X, schema=[str(j) for j in range(8)]), sparse.csr_matrix])
+def test_tables_of_any_library_give_the_same(fitted, wrap):
+    model, X, y = fitted
+    data = wrap(X)
+    other = quick(host_epochs=20).fit(data, y)
+    np.testing.assert_allclose(other.predict_proba(data), model.predict_proba(X), atol=2e-2)
+    assert (other.predict(data) == model.predict(X)).mean() > 0.97
+
+
+def mixed(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    frame = pd.DataFrame(
+        {
+            "income": np.where(rng.random(n) < 0.1, np.nan, rng.normal(y, 2)),
+            "member": rng.random(n) < 0.3 + 0.4 * y,
+            "city": np.array(["Ulm", "Bonn", "Kiel"])[rng.integers(0, 3, n)],
+            "branch": pd.Categorical(np.where(y == 1, rng.choice(["a", "b"], n), rng.choice(["b", "c"], n))),
+            "customer": [f"c{i}" for i in rng.integers(0, 1000, n)],
+        }
+    )
+    return frame, np.array(["no", "yes"])[y]
+
+
+def test_mixed_columns_missing_values_and_unseen_categories():
+    X, y = mixed()
+    model = quick(parties={"bank": ["income", "member"], "shop": ["city", "branch", "customer"]}, dim=8, host_epochs=30).fit(X, y)
+    assert model.score(X, y) > 0.8
+    strange = X.iloc[:2].assign(city=["Paris", None], branch=["z", None], customer=["new", None], income=np.nan)
+    assert set(model.predict(strange)) <= {"no", "yes"}
+    assert model.representations_["shop"].dim == 8
+
+
+def test_present_at_training_and_at_prediction(fitted):
+    X, y = make_table()
+    half = np.arange(300) < 150
+    model = quick().fit(X, y, present={"shop": half, "telco": False})
+    assert model.absent_ == ("telco",)
+    assert model.overlap_ == {"shop": 0.5, "telco": 0.0}
+    assert len(model.representations_["shop"].values) == 150
+    assert model.predict(X[:3], present={"shop": False}).shape == (3,)
+    assert model.prediction_traffic_.absent == ("shop", "telco")
+    trained, X, _ = fitted
+    without = trained.predict_proba(X[:5], present={"telco": np.zeros(5, bool)})
+    assert not np.allclose(without, trained.predict_proba(X[:5]))
+
+
+def test_nan_in_absent_rows_is_nobody_s_business():
+    X, y = load_digits(return_X_y=True)
+    X, y, here = X[:200].copy(), y[:200], np.arange(200) >= 20
+    X[:20, tiles((8, 8), (2, 2))["party2"].columns] = np.nan
+    model = FedOnceClassifier(tiles((8, 8), (2, 2)), learner="pca", host_epochs=2, random_state=0)
+    with pytest.raises(InputError, match="Pixels have no missing values, and party 'party2'"):
+        model.fit(X, y)
+    model.fit(X, y, present={"party2": here})
+    assert model.overlap_["party2"] == 0.9
+
+
+def test_one_party_is_solo_and_says_so():
+    X, y = make_table()
+    with pytest.warns(FedOnceWarning, match=r"one party only, 'bank': it trains alone \(Solo\)"):
+        model = quick(parties={"bank": [0, 1]}).fit(X, y)
+    assert model.traffic_.messages == 0
+    assert model.predict(X).shape == (300,)
+
+
+def test_settings_by_guest():
+    X, y = make_table()
+    model = quick(learner={"shop": NAT(epochs=1), "telco": "random"}, dim={"shop": 3}).fit(X, y)
+    assert (model.representations_["shop"].learner, model.representations_["shop"].dim) == ("nat", 3)
+    assert (model.representations_["telco"].learner, model.representations_["telco"].dim) == ("random", 8)
+
+
+def test_regression():
+    X, _ = make_table(600)
+    y = X[:, 0] + X[:, 4] + X[:, 7]
+    model = FedOnceRegressor(PARTIES, dim=3, random_state=0).fit(X[:500], y[:500])
+    assert model.score(X[500:], y[500:]) > 0.9
+
+
+def test_constant_and_all_missing_columns_work():
+    X, y = make_table()
+    X = X.copy()
+    X[:, 4], X[:, 7] = 3.0, np.nan
+    with pytest.warns(FedOnceWarning, match="'telco' has no value at all in column 7"):
+        model = quick().fit(X, y)
+    assert model.representations_["shop"].dim == 2
+    assert model.predict(X).shape == (300,)
+
+
+def test_pickled_model_predicts_the_same_and_carries_no_representations(fitted):
+    model, X, _ = fitted
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert not hasattr(loaded, "representations_")
+    assert hasattr(model, "representations_")
+
+
+def test_clone_grid_search_and_pipeline():
+    X, y = make_table()
+    model = quick(learner=NAT(epochs=1), parties=None)
+    assert clone(model).get_params()["dim"] == 2
+    search = GridSearchCV(model, {"dim": [1, 2]}, cv=2).fit(X, y)
+    assert search.best_params_["dim"] in (1, 2)
+    pipeline = make_pipeline(StandardScaler(), quick()).fit(X, y)
+    assert pipeline.score(X, y) > 0.5
+
+
+def test_verbose_tells_what_happens(capsys):
+    X, y = make_table()
+    quick(verbose=2).fit(X, y)
+    told = capsys.readouterr().err
+    assert "guest shop: learnt 2 values a row from 300 rows" in told
+    assert "epoch 3 of 3" in told
+    quick().fit(X, y)
+    assert capsys.readouterr().err == ""
+
+
+# --- bad input ---
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dim": 0}, "The 'dim' parameter of FedOnceClassifier must be a positive integer. Got 0 instead."),
+        ({"dim": {"shop": 1.5}}, "The 'dim' parameter of FedOnceClassifier must be a positive integer. Got 1.5 instead."),
+        ({"dim": {"nobody": 2}}, r"The 'dim' parameter of FedOnceClassifier must be keyed by guests \('shop', 'telco'\). Got 'nobody'"),
+        ({"bits": 7}, "The 'bits' parameter of FedOnceClassifier must be one of 32, 16, 8, 4. Got 7 instead."),
+        ({"epochs": 0}, "The 'epochs' parameter of FedOnceClassifier must be a positive integer or None. Got 0 instead."),
+        ({"host_epochs": -1}, "The 'host_epochs' parameter"),
+        ({"host": "nobody"}, "The 'host' parameter of FedOnceClassifier must be the name of a party"),
+        ({"learner": "ncf"}, "The 'learner' parameter"),
+        ({"recipe": "secret"}, "The 'recipe' parameter"),
+        ({"device": "abacus"}, "The 'device' parameter"),
+        ({"parties": {"bank": [0], "shop": []}}, "at least one column for party 'shop'"),
+        ({"parties": {"bank": [0], "shop": [0]}}, "list the same column"),
+        ({"parties": {"bank": [0], "shop": ["x"]}}, "not there. Got 'x'"),
+    ],
+)
+def test_wrong_parameters(change, message):
+    X, y = make_table()
+    with pytest.raises(InputError, match=message):
+        quick(**change).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("present", "message"),
+    [
+        ({"nobody": False}, "The 'present' parameter of FedOnceClassifier must be a dict of guests"),
+        ({"bank": False}, "dict of guests"),
+        ({"shop": [True, False]}, "300 booleans, one a row, for guest 'shop'"),
+        ({"shop": np.ones(300)}, "300 booleans"),
+        ([True], "dict of guests"),
+    ],
+)
+def test_wrong_present(present, message):
+    X, y = make_table()
+    with pytest.raises(InputError, match=message):
+        quick().fit(X, y, present=present)
+
+
+def test_wrong_labels_and_rows():
+    X, y = make_table()
+    with pytest.raises(InputError, match="one class only"):
+        quick().fit(X, np.zeros(300))
+    with pytest.raises(InputError, match="must not contain NaN or infinity. Got .*nan.* in row 4"):
+        quick().fit(X, np.where(np.arange(300) == 4, np.nan, y))
+    with pytest.raises(InputError, match="must not contain NaN or infinity. Got None in row 1"):
+        quick().fit(X, np.array(["a", None] * 150, dtype=object))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        quick().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="0 sample"):
+        quick().fit(X[:0], y[:0])
+    with pytest.raises(InputError, match="0 rows"):
+        quick().fit(pd.DataFrame(X)[:0], y[:0])
+    with pytest.raises(InputError, match="contains infinity: party 'telco', column 7"):
+        quick().fit(np.where(np.arange(8) == 7, np.inf, X), y)
+    with pytest.raises(InputError, match="(?s)column names must be unique; rename one of each.*'a' 2 times"):
+        quick(parties=2).fit(pd.DataFrame(X, columns=list("abcdefga")), y)
+
+
+def test_columns_at_prediction_must_be_those_of_training(fitted):
+    model, X, y = fitted
+    with pytest.raises(ValueError, match="7 features"):
+        model.predict(X[:, :7])
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    named = quick(parties=3).fit(frame, y)
+    with pytest.raises(ValueError, match="feature names"):
+        named.predict(frame[list("bacdefgh")])
+
+
+def test_digits_are_close_to_combine_and_far_from_solo():
+    """Digits in four quadrants, one seed here; `benchmarks/digits.py` has five."""
+    from fedonce.demo import run
+
+    accuracy = {outcome.method: outcome.accuracy for outcome in run(seed=1).outcomes}
+    assert accuracy["FedOnce (pca)"] > accuracy["Combine"] - 0.02
+    assert accuracy["FedOnce (pca)"] > accuracy["Solo"] + 0.15

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedonce import Guest, Host, InputError, MessageError
+from tests.conftest import make_table
+
+
+@pytest.fixture(scope="module")
+def trained():
+    X, y = make_table()
+    guest = Guest("shop", "pca", dim=3)
+    message = guest.learn(X[:, 4:])
+    host = Host("bank", epochs=2)
+    host.aggregate(X[:, :4], y, [message])
+    return host, guest, X, y
+
+
+def test_a_guest_s_message_says_what_it_is():
+    X, _ = make_table()
+    message = Guest("shop", "pca", dim=20, bits=4, run="june").learn(X[:, 4:])
+    assert (message.party, message.run, message.learner, message.bits, message.dim) == ("shop", "june", "pca", 4, 4)
+    assert message.note == "dim lowered from 20 to 4"
+    assert message.spent is None
+
+
+def test_auto_says_what_it_chose():
+    X, _ = make_table()
+    assert Guest("shop", "auto").learn(X).learner == "pca"
+
+
+@pytest.mark.parametrize("bits", [32, 8, 4])
+def test_a_row_s_representation_is_the_same_alone_and_in_company(bits):
+    X, _ = make_table()
+    guest = Guest("shop", "autoencoder", dim=3, bits=bits, epochs=2)
+    learnt = guest.learn(X)
+    np.testing.assert_array_equal(guest.represent(X[10:11]).values, learnt.values[10:11])
+
+
+def test_absent_rows_are_zeros(trained):
+    host, guest, X, _ = trained
+    mask = np.arange(10) % 2 == 0
+    some = host.outputs(X[:10, :4], [guest.represent(X[:10, 4:][mask], mask)])
+    everything = host.outputs(X[:10, :4], [guest.represent(X[:10, 4:])])
+    nothing = host.outputs(X[:10, :4], [])
+    np.testing.assert_array_equal(some[mask], everything[mask])
+    np.testing.assert_array_equal(some[~mask], nothing[~mask])
+    assert not np.allclose(everything, nothing)
+
+
+def test_regression_gives_numbers_on_the_label_s_scale():
+    X, _ = make_table()
+    host = Host("bank", "regression", epochs=30)
+    host.aggregate(X, 1000 + 50 * X[:, 0], [])
+    assert np.corrcoef(host.predict(X, []), X[:, 0])[0, 1] > 0.98
+    assert abs(host.predict(X, []).mean() - 1000 - 50 * X[:, 0].mean()) < 5
+
+
+def test_before_learning(trained):
+    X = trained[2]
+    with pytest.raises(InputError, match="'shop' has not learnt yet"):
+        Guest("shop").represent(X)
+    with pytest.raises(InputError, match="'bank' has not been trained yet"):
+        Host("bank").predict(X, [])
+    with pytest.raises(InputError, match="'shop' has no rows"):
+        Guest("shop").learn(X[:0])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"name": "telco"}, "'telco' is refused: the model was trained without this party"),
+        ({"run": "july"}, "'shop' is refused: it belongs to run 'july'"),
+        ({"dim": 2}, "'shop' is refused: it has 2 values a row, the model was trained with 3"),
+    ],
+)
+def test_messages_that_do_not_belong_are_refused(trained, change, reason):
+    host, _, X, _ = trained
+    other = Guest(**{"name": "shop", "learner": "pca", "dim": 3} | change)
+    with pytest.raises(MessageError, match=reason):
+        host.predict(X[:, :4], [other.learn(X[:, 4:])])
+
+
+def test_other_rows_and_two_messages_are_refused(trained):
+    host, guest, X, _ = trained
+    message = guest.represent(X[:5, 4:])
+    with pytest.raises(MessageError, match="it is about 5 rows"):
+        host.predict(X[:6, :4], [message])
+    with pytest.raises(MessageError, match="there are two"):
+        host.predict(X[:5, :4], [message, message])
+
+
+def test_labels_must_match():
+    X, y = make_table()
+    with pytest.raises(InputError, match="300 rows and 299 labels"):
+        Host("bank").aggregate(X, y[:-1], [])
+    with pytest.raises(InputError, match="one class only"):
+        Host("bank").aggregate(X, np.zeros(300), [])
+
+
+@pytest.mark.parametrize(("change", "name"), [({"dim": 0}, "dim"), ({"bits": 7}, "bits"), ({"learner": "x"}, "learner")])
+def test_wrong_parameters(change, name):
+    with pytest.raises(InputError, match=f"The '{name}' parameter of Guest"):
+        Guest("shop", **change)
+    with pytest.raises(InputError, match="The 'task' parameter of Host"):
+        Host("bank", task="ranking")
