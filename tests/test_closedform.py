@@ -53,3 +53,19 @@ def test_other_networks_are_left_to_autograd(network):
 def test_supported(name):
     assert ClosedForm.supports(NETWORKS[name](), CPU)
     assert not ClosedForm.supports(NETWORKS[name](), torch.device("cuda"))
+
+
+@pytest.mark.parametrize(("kind", "decoupled"), [(torch.optim.Adam, False), (torch.optim.AdamW, True)])
+def test_adam_equals_torch(kind, decoupled, float64):
+    torch.manual_seed(0)
+    form = ClosedForm(mlp(5, (8,), 3))
+    reference = nn.Parameter(form.parameter.detach().clone())
+    optimizer = kind([reference], lr=0.02, weight_decay=0.1)
+    update = form.adam(weight_decay=0.1, decoupled=decoupled)
+    for _ in range(20):
+        gradient = torch.randn_like(reference)
+        reference.grad = gradient.clone()
+        form.parameter.grad.copy_(gradient)
+        optimizer.step()
+        update(0.02)
+    torch.testing.assert_close(form.parameter.detach(), reference.detach(), atol=1e-12, rtol=1e-12)

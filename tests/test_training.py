@@ -14,7 +14,8 @@ CPU = torch.device("cpu")
 def test_every_row_is_visited_once_an_epoch(rng):
     seen, weight = [], nn.Parameter(torch.zeros(1))
     step = autograd_step([weight], lambda batch, epoch: (seen.append((epoch, batch.tolist())), weight.sum())[1])
-    history = train([weight], 10, step, Training(epochs=2, batch=4, rate=0.1), rng)
+    training = Training(epochs=2, batch=4, rate=0.1)
+    history = train(training.adam([weight]), 10, step, training, rng)
     for epoch in (0, 1):
         batches = [rows for when, rows in seen if when == epoch]
         assert [len(rows) for rows in batches] == [4, 4, 2]
@@ -26,7 +27,7 @@ def test_loss_is_the_mean_over_rows(rng):
     values = torch.tensor([0.0, 0.0, 0.0, 0.0, 10.0])
     weight = nn.Parameter(torch.zeros(1))
     step = autograd_step([weight], lambda batch, epoch: values[batch].mean() + 0 * weight.sum())
-    assert train([weight], 5, step, Training(1, 2, 0.0), rng)[0]["loss"] == pytest.approx(2.0)
+    assert train(lambda rate: None, 5, step, Training(1, 2, 0.1), rng)[0]["loss"] == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "one-cycle"])
@@ -35,7 +36,8 @@ def test_training_lowers_the_loss(rng, schedule):
     y, network = x.sum(dim=1, keepdim=True), mlp(3, (16,), 1)
     parameters = list(network.parameters())
     step = autograd_step(parameters, lambda batch, epoch: nn.functional.mse_loss(network(x[batch]), y[batch]))
-    history = train(parameters, 200, step, Training(30, 20, 0.01, schedule=schedule, decoupled=True), rng)
+    training = Training(30, 20, 0.01, schedule=schedule, decoupled=True)
+    history = train(training.adam(parameters), 200, step, training, rng)
     assert history[-1]["loss"] < 0.1 * history[0]["loss"]
 
 
@@ -58,3 +60,12 @@ def test_apply_leaves_the_network_as_it_was_and_takes_no_rows():
 def test_device_by_name():
     assert pick_device("cpu") == CPU
     assert pick_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_one_cycle_rises_then_falls_to_nothing():
+    training = Training(10, 10, 0.5, schedule="one-cycle")
+    rates = [training.rate_at(progress) for progress in (0, 0.1, 0.3, 0.5, 0.9, 1)]
+    assert rates[2] == pytest.approx(0.5)
+    assert rates[0] < rates[1] < rates[2] > rates[3] > rates[4] > rates[5]
+    assert rates[5] < 1e-5
+    assert Training(10, 10, 0.5).rate_at(0.9) == 0.5

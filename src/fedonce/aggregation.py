@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812
 from fedonce.errors import parameter_error
 from fedonce.networks import Standardise, encoder, fits_cnn0, mlp
 from fedonce.randomness import torch_seeded
-from fedonce.training import Epoch, Rows, Training, apply, autograd_step, train
+from fedonce.training import Batch, Epoch, Rows, Training, apply, autograd_step, train
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,8 @@ def fit(
         classes = target.dtype.kind == "i"
         wanted = torch.from_numpy(target).to(device, None if classes else dtype)
 
-        def loss(batch: Tensor, epoch: int) -> Tensor:
-            rows = batch.to(device)
+        def loss(batch: Batch, epoch: int) -> Tensor:
+            rows = torch.from_numpy(batch).to(device)
             x, r, p = (tensor[rows] for tensor in tensors)
             outputs = model(x, r, _drop_guests(p, recipe.guest_dropout))
             if classes:
@@ -149,7 +149,8 @@ def fit(
             return F.mse_loss(outputs[:, 0], wanted[rows])
 
         parameters = list(model.train().parameters())
-        history = train(parameters, len(own), autograd_step(parameters, loss), recipe.training(len(own)), rng)
+        training = recipe.training(len(own))
+        history = train(training.adam(parameters), len(own), autograd_step(parameters, loss), training, rng)
     return model.eval(), history
 
 

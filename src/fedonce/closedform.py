@@ -2,11 +2,13 @@
 
 For layers of a few dozen units most of a training step is autograd's bookkeeping. The gradients of linear layers with
 ReLU or tanh between them are a few matrix products, done here with numpy on the memory of the torch parameters, so that
-torch's optimizers and everything else go on unchanged. `benchmarks/nat_speed.py` measures what it brings.
+the network stays a torch module. Tests compare it with autograd and torch.optim; `benchmarks/nat_speed.py` measures it.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,7 @@ class ClosedForm:
         self.parameter = nn.Parameter(flat)
         self.parameter.grad = torch.zeros_like(flat)
         values, gradients = flat.numpy(), self.parameter.grad.numpy()
+        self._gradient = gradients
         self._layers: list[tuple[Any, ...]] = []  # weight, its gradient, bias, its gradient, activation
         start = 0
         for layer, following in zip(network, [*list(network)[1:], None], strict=True):
@@ -77,3 +80,29 @@ class ClosedForm:
             gradient.sum(axis=0, out=bias_gradient)
             if position:
                 gradient = gradient @ weight
+
+    def adam(self, weight_decay: float = 0.0, decoupled: bool = False) -> Callable[[float], None]:
+        """Return Adam (Kingma and Ba, 2015), or AdamW, for the flat parameter: torch's arithmetic without its bookkeeping."""
+        value, gradient = self.parameter.detach().numpy(), self._gradient
+        mean, square, steps = np.zeros_like(value), np.zeros_like(value), 0
+
+        def update(rate: float) -> None:
+            nonlocal mean, square, steps
+            steps += 1
+            slope = gradient
+            if decoupled:
+                value.__imul__(1 - rate * weight_decay)
+            elif weight_decay:
+                slope = gradient + weight_decay * value
+            mean *= 0.9
+            mean += 0.1 * slope
+            square *= 0.999
+            square += 0.001 * (slope * slope)
+            spread = np.sqrt(square)
+            spread *= 1 / math.sqrt(1 - 0.999**steps)
+            spread += 1e-8
+            np.divide(mean, spread, out=spread)
+            spread *= rate / (1 - 0.9**steps)
+            value.__isub__(spread)
+
+        return update

@@ -18,15 +18,13 @@ def draw_targets(n: int, d: int, rng: np.random.Generator) -> NDArray[np.float64
 def assign(outputs: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.intp]:
     """Find the permutation P of the batch's targets that is nearest to its outputs, exactly.
 
-    Minimising the squared distance is maximising the inner product, as norms do not depend on P. Adding a constant to
-    a row or to a column of the cost changes no optimum but changes how long the solver searches: early in training
-    all outputs lie close together, and without the common part the same solver is several times faster.
+    Minimising the squared distance is maximising the inner product, as norms do not depend on P. Centring the outputs
+    adds a constant to each column of the cost, which changes no optimum but how long the solver searches: early in
+    training all outputs lie close together, and without their common part the same solver is several times faster.
 
     >>> assign(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.1, 0.9], [0.8, 0.2]])).tolist()
     [1, 0]
     """
     cost = (outputs - outputs.mean(axis=0)) @ -targets.T
-    cost = cost.astype(np.float64, copy=False)
-    cost -= (cost - cost.min(axis=1, keepdims=True)).min(axis=0)
     columns: NDArray[np.intp] = linear_sum_assignment(cost)[1]
     return columns

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -24,8 +25,12 @@ logger = logging.getLogger(__name__)
 APPLY_BLOCK = 256  # rows a block in `apply`; every block has this size, see there
 
 Rows = NDArray[np.float32]
-TargetOf = Callable[[NDArray[np.intp], NDArray[Any], int], NDArray[Any]]
-Step = Callable[[Tensor, int], "Tensor | float"]
+Batch = NDArray[np.intp]  # positions of a batch's rows
+TargetOf = Callable[[Batch, NDArray[Any], int], NDArray[Any]]
+Step = Callable[[Batch, int], "Tensor | float"]
+
+
+Update = Callable[[float], None]  # change the parameters by their gradients, at a rate
 
 
 class Epoch(TypedDict):
@@ -39,7 +44,7 @@ class Epoch(TypedDict):
 class Training:
     """How to train: how long, in which batches, at which rate.
 
-    `schedule` is "constant" (the paper's) or "one-cycle" (a rate that rises, then falls to nothing; Smith 2018).
+    `schedule` is "constant" (the paper's) or "one-cycle" (a rate that rises, then falls to nothing; Smith and Topin 2019).
     """
 
     epochs: int
@@ -49,51 +54,52 @@ class Training:
     schedule: str = "constant"
     decoupled: bool = False  # AdamW instead of Adam
 
-    def optimizer(self, parameters: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
-        """Return Adam, or AdamW where the weight decay is decoupled from the gradient."""
-        kind = torch.optim.AdamW if self.decoupled else torch.optim.Adam
-        return kind(parameters, lr=self.rate, weight_decay=self.weight_decay, fused=True)
-
-    def scheduler(self, optimizer: torch.optim.Optimizer, steps: int) -> Any:
-        """Return what changes the rate after each step, or None where it is constant."""
+    def rate_at(self, progress: float) -> float:
+        """Return the rate after a share of all steps: constant, or rising for 30 % of them and then falling to nothing."""
         if self.schedule == "constant":
-            return None
-        return torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=self.rate, total_steps=steps, pct_start=0.3)
+            return self.rate
+        start, end, share = (0.04, 1.0, progress / 0.3) if progress < 0.3 else (1.0, 1e-5, (progress - 0.3) / 0.7)
+        return self.rate * (end + (start - end) * (1 + math.cos(math.pi * share)) / 2)
+
+    def adam(self, parameters: Sequence[nn.Parameter]) -> Update:
+        """Return torch's Adam, or AdamW where the weight decay is decoupled from the gradient."""
+        kind = torch.optim.AdamW if self.decoupled else torch.optim.Adam
+        optimizer = kind(parameters, lr=self.rate, weight_decay=self.weight_decay, fused=True)
+
+        def update(rate: float) -> None:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+
+        return update
 
 
-def train(
-    parameters: Sequence[nn.Parameter], n_rows: int, step: Step, training: Training, rng: np.random.Generator
-) -> list[Epoch]:
-    """Fit parameters by `step`, epoch by epoch, and return the mean loss of each."""
-    optimizer = training.optimizer(parameters)
-    batches = -(-n_rows // training.batch)
-    scheduler = training.scheduler(optimizer, training.epochs * batches)
+def train(update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator) -> list[Epoch]:
+    """Fit parameters, epoch by epoch, by gradients from `step` and changes from `update`; return the mean losses."""
     history: list[Epoch] = []
     for epoch in range(training.epochs):
-        loss = run_epoch(n_rows, step, training.batch, epoch, optimizer, scheduler, rng)
+        loss = run_epoch(update, n_rows, step, training, epoch, rng)
         history.append(Epoch(epoch=epoch + 1, loss=loss))
         logger.debug("epoch %d of %d: loss %.6g", epoch + 1, training.epochs, loss)
     return history
 
 
-def run_epoch(
-    n_rows: int, step: Step, batch_size: int, epoch: int, optimizer: torch.optim.Optimizer, scheduler: Any, rng: np.random.Generator
-) -> float:
+def run_epoch(update: Update, n_rows: int, step: Step, training: Training, epoch: int, rng: np.random.Generator) -> float:
     """Visit every row once, in a random order, and return the mean loss."""
     total: Tensor | float = 0.0
-    for batch in torch.from_numpy(rng.permutation(n_rows)).split(batch_size):
+    order = rng.permutation(n_rows)
+    for start in range(0, n_rows, training.batch):
+        batch = order[start : start + training.batch]
         loss = step(batch, epoch)
-        optimizer.step()
-        if scheduler is not None:
-            scheduler.step()
+        update(training.rate_at((epoch + start / n_rows) / training.epochs))
         total = total + (loss.detach() if isinstance(loss, Tensor) else loss) * len(batch)
     return float(total) / n_rows
 
 
-def autograd_step(parameters: Sequence[nn.Parameter], loss: Callable[[Tensor, int], Tensor]) -> Step:
+def autograd_step(parameters: Sequence[nn.Parameter], loss: Callable[[Batch, int], Tensor]) -> Step:
     """Make a step of a differentiable loss."""
 
-    def step(batch: Tensor, epoch: int) -> Tensor:
+    def step(batch: Batch, epoch: int) -> Tensor:
         for parameter in parameters:
             parameter.grad = None
         value = loss(batch, epoch)
@@ -106,12 +112,11 @@ def autograd_step(parameters: Sequence[nn.Parameter], loss: Callable[[Tensor, in
 def closed_form_step(form: ClosedForm, rows: NDArray[Any], target_of: TargetOf) -> Step:
     """Make a step of the mean over rows of the squared distance to a target, without autograd."""
 
-    def step(batch: Tensor, epoch: int) -> float:
-        index = batch.numpy()
-        outputs = form.forward(rows[index])
-        difference = outputs - target_of(index, outputs, epoch)
-        form.backward(difference * (2 / len(index)))
-        return float(np.vdot(difference, difference)) / len(index)
+    def step(batch: Batch, epoch: int) -> float:
+        outputs = form.forward(rows[batch])
+        difference = outputs - target_of(batch, outputs, epoch)
+        form.backward(difference * (2 / len(batch)))
+        return float(np.vdot(difference, difference)) / len(batch)
 
     return step
 

@@ -14,7 +14,7 @@ from fedonce.closedform import ClosedForm
 from fedonce.learners.base import NetworkLearner, epochs_for
 from fedonce.networks import mlp
 from fedonce.randomness import torch_seeded
-from fedonce.training import Epoch, Rows, Training, autograd_step, closed_form_step, train
+from fedonce.training import Batch, Epoch, Rows, Training, autograd_step, closed_form_step, train
 
 
 @dataclass(eq=False)
@@ -49,11 +49,11 @@ class Autoencoder(NetworkLearner):
                 if ClosedForm.supports(whole, device):
                     form, flat = ClosedForm(whole), data.numpy()
                     step = closed_form_step(form, flat, lambda batch, outputs, epoch: flat[batch])
-                    return train([form.parameter], len(rows), step, training, rng)
+                    return train(form.adam(self.weight_decay, decoupled=True), len(rows), step, training, rng)
 
-            def loss(batch: Tensor, epoch: int) -> Tensor:
-                own = data[batch.to(device)]
+            def loss(batch: Batch, epoch: int) -> Tensor:
+                own = data[torch.from_numpy(batch).to(device)]
                 return (decoder(network(own)) - own.flatten(1)).square().sum(dim=1).mean()
 
             parameters = [*network.train().parameters(), *decoder.parameters()]
-            return train(parameters, len(rows), autograd_step(parameters, loss), training, rng)
+            return train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)

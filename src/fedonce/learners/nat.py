@@ -14,7 +14,7 @@ from fedonce.closedform import ClosedForm
 from fedonce.learners.base import NetworkLearner, epochs_for
 from fedonce.randomness import torch_seeded
 from fedonce.targets import assign, draw_targets
-from fedonce.training import Epoch, Rows, Training, autograd_step, closed_form_step, train
+from fedonce.training import Batch, Epoch, Rows, Training, autograd_step, closed_form_step, train
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ class NAT(NetworkLearner):
             data = torch.from_numpy(rows).to(device, dtype)
             targets = torch.from_numpy(draw_targets(len(rows), dim, rng)).to(dtype).numpy()
 
-            def target_of(batch: NDArray[np.intp], outputs: NDArray[Any], epoch: int) -> NDArray[Any]:
+            def target_of(batch: Batch, outputs: NDArray[Any], epoch: int) -> NDArray[Any]:
                 """Return the batch's targets; they persist, so a row keeps its own until the next assignment."""
                 own = targets[batch]
                 if epoch % self.update_every == 0:
@@ -66,12 +66,13 @@ class NAT(NetworkLearner):
 
             if isinstance(network, nn.Sequential) and ClosedForm.supports(network, device):
                 form = ClosedForm(network)
-                return train([form.parameter], len(rows), closed_form_step(form, data.numpy(), target_of), training, rng)
+                step = closed_form_step(form, data.numpy(), target_of)
+                return train(form.adam(self.weight_decay), len(rows), step, training, rng)
 
-            def loss(batch: Tensor, epoch: int) -> Tensor:
-                outputs = network(data[batch.to(device)])
-                target = torch.from_numpy(target_of(batch.numpy(), outputs.detach().cpu().numpy(), epoch))
+            def loss(batch: Batch, epoch: int) -> Tensor:
+                outputs = network(data[torch.from_numpy(batch).to(device)])
+                target = torch.from_numpy(target_of(batch, outputs.detach().cpu().numpy(), epoch))
                 return (outputs - target.to(device)).square().sum(dim=1).mean()
 
             parameters = list(network.train().parameters())
-            return train(parameters, len(rows), autograd_step(parameters, loss), training, rng)
+            return train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)
