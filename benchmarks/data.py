@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.datasets import load_digits, load_svmlight_file
 from sklearn.model_selection import train_test_split
 
@@ -52,12 +51,16 @@ def phishing(root: Path) -> Data:
 
 
 def superconduct(root: Path) -> Data:
+    import pandas as pd
+
     table = pd.read_csv(root / "superconduct" / "train.csv.xz").to_numpy(np.float32)
     return Data("superconduct", table[:, :-1], _unit(table[:, -1]), 10, "regression")
 
 
 def ujiindoorloc(root: Path) -> Data:
     """Return the real task: longitude from the 520 signals; 100 means "not heard"."""
+    import pandas as pd
+
     with zipfile.ZipFile(root / "ujiindoorloc" / "UJIndoorLoc.zip") as archive:
         name = next(entry for entry in archive.namelist() if entry.endswith("trainingData.csv"))
         with archive.open(name) as file:

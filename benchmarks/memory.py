@@ -32,7 +32,16 @@ def measure(learner: str) -> None:
     X = np.random.default_rng(0).standard_normal((ROWS, COLUMNS), dtype=np.float32)
     before = peak()
     message = Guest("shop", learner, DIM, epochs=1).learn(X)
-    print(json.dumps({"learner": learner, "data_bytes": X.nbytes, "peak_beyond": peak() - before, "message_bytes": message.nbytes}))
+    print(
+        json.dumps(
+            {
+                "learner": learner,
+                "data_bytes": X.nbytes,
+                "peak_beyond": peak() - before,
+                "message_bytes": message.nbytes,
+            }
+        )
+    )
 
 
 def main() -> None:
@@ -44,7 +53,8 @@ def main() -> None:
         rows.append(json.loads(done.stdout))
     print(f"one guest, {ROWS:,} rows x {COLUMNS} columns float32 ({rows[0]['data_bytes'] / 2**20:.0f} MiB), d={DIM}")
     for row in rows:
-        print(f"{row['learner']:12s} peak beyond the data {row['peak_beyond'] / 2**20:6.0f} MiB, message {row['message_bytes']:,} bytes")
+        peak_mib = row["peak_beyond"] / 2**20
+        print(f"{row['learner']:12s} peak beyond the data {peak_mib:6.0f} MiB, message {row['message_bytes']:,} bytes")
     (Path(__file__).parent / "results" / "memory.json").write_text(json.dumps(rows, indent=2) + "\n")
 
 

@@ -49,14 +49,27 @@ def plain(names: list[str], tables: dict[str, np.ndarray], epochs: int) -> tuple
     started = time.perf_counter()
     for name in names:
         hand.learn_without_labels(
-            prepared[name], DIM, 0, name, SETTINGS["hidden"], epochs, BATCH, RATE, SETTINGS["weight_decay"], losses[name]
+            prepared[name],
+            DIM,
+            0,
+            name,
+            SETTINGS["hidden"],
+            epochs,
+            BATCH,
+            RATE,
+            SETTINGS["weight_decay"],
+            losses[name],
         )
     return (time.perf_counter() - started) / (len(names) * epochs), losses
 
 
-def ours(names: list[str], tables: dict[str, np.ndarray], epochs: int, n_jobs: int) -> tuple[float, dict[str, list[float]]]:
+def ours(
+    names: list[str], tables: dict[str, np.ndarray], epochs: int, n_jobs: int
+) -> tuple[float, dict[str, list[float]]]:
     """Train the guests with ours, side by side where there are several."""
-    guests = {name: Guest(name, NAT(epochs=epochs, **SETTINGS), DIM, 32, random_state=0, device="cpu") for name in names}
+    guests = {
+        name: Guest(name, NAT(epochs=epochs, **SETTINGS), DIM, 32, random_state=0, device="cpu") for name in names
+    }
     engine = LocalEngine(guests, {name: Table.of(tables[name]) for name in names}, {}, n_jobs)
     started = time.perf_counter()
     engine.learn()
@@ -77,15 +90,18 @@ def main() -> None:
     for k in (1, GUESTS):
         slow, slow_losses = plain(names[:k], tables, EPOCHS)
         fast, fast_losses = ours(names[:k], tables, EPOCHS, 1 if k == 1 else jobs)
-        apart = max(abs(a / b - 1) for name in names[:k] for a, b in zip(fast_losses[name], slow_losses[name], strict=True))
+        apart = max(
+            abs(a / b - 1) for name in names[:k] for a, b in zip(fast_losses[name], slow_losses[name], strict=True)
+        )
         rows.append({"guests": k, "plain_s": slow, "ours_s": fast, "ratio": slow / fast, "losses_apart": apart})
     get_reusable_executor().shutdown(wait=True)
-    print(f"NAT, {ROWS:,} rows x {COLUMNS} columns, batch {BATCH}, d={DIM}, MLP 30-30, {EPOCHS} epochs, {jobs} of {cores} cores")
+    print(
+        f"NAT, {ROWS:,} rows x {COLUMNS} columns, batch {BATCH}, d={DIM}, MLP 30-30, {EPOCHS} epochs, {jobs} of {cores} cores"
+    )
     print("guests   plain s/epoch   ours s/epoch   times faster   losses differ by at most")
     for row in rows:
-        print(
-            f"{row['guests']:6d}   {row['plain_s']:13.4f}   {row['ours_s']:12.4f}   {row['ratio']:12.2f}   {100 * row['losses_apart']:.3f} %"
-        )
+        seconds = f"{row['plain_s']:13.4f}   {row['ours_s']:12.4f}"
+        print(f"{row['guests']:6d}   {seconds}   {row['ratio']:12.2f}   {100 * row['losses_apart']:.3f} %")
     print("(seconds per guest and epoch)")
     results = Path(__file__).parent / "results" / "nat_speed.json"
     results.write_text(json.dumps(rows, indent=2) + "\n")

@@ -28,7 +28,10 @@ def fully_connected(n_inputs, hidden, n_outputs):
 
 def standardise(train, *others):
     mean, deviation = train.mean(axis=0), train.std(axis=0)
-    return [torch.tensor(((x - mean) / deviation).astype(np.float32)).to(torch.get_default_dtype()) for x in (train, *others)]
+    return [
+        torch.tensor(((x - mean) / deviation).astype(np.float32)).to(torch.get_default_dtype())
+        for x in (train, *others)
+    ]
 
 
 def learn_without_labels(x, d, seed, party, hidden=(64, 64), epochs=3, batch=128, rate=1e-3, decay=1e-5, history=None):
@@ -58,7 +61,7 @@ def learn_without_labels(x, d, seed, party, hidden=(64, 64), epochs=3, batch=128
 
 
 def represent(f, x):
-    """What travels: n x d numbers, float32."""
+    """Return what travels: n x d numbers, float32."""
     with torch.no_grad():
         return f(x).float().to(x.dtype)
 

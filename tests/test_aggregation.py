@@ -8,20 +8,39 @@ import torch
 from torch import nn
 
 from fedonce import InputError, Recipe
-from fedonce.aggregation import IMAGES, PAPER, TABLES, AggregationModel, _drop_guests, find_recipe, fit, outputs
+from fedonce.aggregation import (
+    IMAGES,
+    PAPER,
+    TABLES,
+    AggregationModel,
+    _drop_guests,
+    find_recipe,
+    fit,
+    outputs,
+)
 
 CPU = torch.device("cpu")
 
 
 def data(n=400, seed=0):
     rng = np.random.default_rng(seed)
-    own, values = rng.standard_normal((n, 3)).astype(np.float32), rng.standard_normal((n, 4)).astype(np.float32)
-    return own, values, np.ones((n, 2), np.float32), (own[:, 0] + values[:, 0] + values[:, 2] > 0).astype(np.int64)
+    own, values = (
+        rng.standard_normal((n, 3)).astype(np.float32),
+        rng.standard_normal((n, 4)).astype(np.float32),
+    )
+    return (
+        own,
+        values,
+        np.ones((n, 2), np.float32),
+        (own[:, 0] + values[:, 0] + values[:, 2] > 0).astype(np.int64),
+    )
 
 
 def test_learns_from_own_columns_and_from_representations():
     own, values, present, target = data()
-    model, history = fit(own, values, present, (2, 2), target, 2, replace(TABLES, epochs=15), np.random.default_rng(0), CPU)
+    model, history = fit(
+        own, values, present, (2, 2), target, 2, replace(TABLES, epochs=15), np.random.default_rng(0), CPU
+    )
     accuracy = (outputs(model, own, values, present, CPU).argmax(axis=1) == target).mean()
     assert accuracy > 0.9
     assert len(history) == 15

@@ -43,7 +43,12 @@ def test_the_network_follows_the_flat_parameter():
 
 @pytest.mark.parametrize(
     "network",
-    [cnn0((1, 8, 8), 2), nn.Linear(3, 2), mlp(3, (4,), 2, dropout=0.5), nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Tanh())],
+    [
+        cnn0((1, 8, 8), 2),
+        nn.Linear(3, 2),
+        mlp(3, (4,), 2, dropout=0.5),
+        nn.Sequential(nn.Linear(2, 2), nn.ReLU(), nn.Tanh()),
+    ],
 )
 def test_other_networks_are_left_to_autograd(network):
     assert not ClosedForm.supports(network, CPU)

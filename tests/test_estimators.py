@@ -25,7 +25,9 @@ EXPECTED_FAILURES: dict[str, str] = {}
 
 
 def quick(**changes):
-    return FedOnceClassifier(**{"parties": PARTIES, "learner": "pca", "dim": 2, "host_epochs": 3, "random_state": 0} | changes)
+    return FedOnceClassifier(
+        **{"parties": PARTIES, "learner": "pca", "dim": 2, "host_epochs": 3, "random_state": 0} | changes
+    )
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,9 @@ def test_guests_are_independent_of_who_else_is_there():
         assert other.to_bytes() == everyone.to_bytes()
 
 
-@pytest.mark.parametrize("wrap", [pd.DataFrame, lambda X: pl.DataFrame(X, schema=[str(j) for j in range(8)]), sparse.csr_matrix])
+@pytest.mark.parametrize(
+    "wrap", [pd.DataFrame, lambda X: pl.DataFrame(X, schema=[str(j) for j in range(8)]), sparse.csr_matrix]
+)
 def test_tables_of_any_library_give_the_same(fitted, wrap):
     model, X, y = fitted
     data = wrap(X)
@@ -129,7 +133,9 @@ def mixed(n=400, seed=0):
 
 def test_mixed_columns_missing_values_and_unseen_categories():
     X, y = mixed()
-    model = quick(parties={"bank": ["income", "member"], "shop": ["city", "branch", "customer"]}, dim=8, host_epochs=30).fit(X, y)
+    model = quick(
+        parties={"bank": ["income", "member"], "shop": ["city", "branch", "customer"]}, dim=8, host_epochs=30
+    ).fit(X, y)
     assert model.score(X, y) > 0.8
     strange = X.iloc[:2].assign(city=["Paris", None], branch=["z", None], customer=["new", None], income=np.nan)
     assert set(model.predict(strange)) <= {"no", "yes"}
@@ -228,10 +234,22 @@ def test_verbose_tells_what_happens(capsys):
     ("change", "message"),
     [
         ({"dim": 0}, "The 'dim' parameter of FedOnceClassifier must be a positive integer. Got 0 instead."),
-        ({"dim": {"shop": 1.5}}, "The 'dim' parameter of FedOnceClassifier must be a positive integer. Got 1.5 instead."),
-        ({"dim": {"nobody": 2}}, r"The 'dim' parameter of FedOnceClassifier must be keyed by guests \('shop', 'telco'\). Got 'nobody'"),
-        ({"bits": 7}, "The 'bits' parameter of FedOnceClassifier must be one of 32, 16, 8, 4. Got 7 instead."),
-        ({"epochs": 0}, "The 'epochs' parameter of FedOnceClassifier must be a positive integer or None. Got 0 instead."),
+        (
+            {"dim": {"shop": 1.5}},
+            "The 'dim' parameter of FedOnceClassifier must be a positive integer. Got 1.5 instead.",
+        ),
+        (
+            {"dim": {"nobody": 2}},
+            r"The 'dim' parameter of FedOnceClassifier must be keyed by guests \('shop', 'telco'\). Got 'nobody'",
+        ),
+        (
+            {"bits": 7},
+            "The 'bits' parameter of FedOnceClassifier must be one of 32, 16, 8, 4. Got 7 instead.",
+        ),
+        (
+            {"epochs": 0},
+            "The 'epochs' parameter of FedOnceClassifier must be a positive integer or None. Got 0 instead.",
+        ),
         ({"host_epochs": -1}, "The 'host_epochs' parameter"),
         ({"host": "nobody"}, "The 'host' parameter of FedOnceClassifier must be the name of a party"),
         ({"learner": "ncf"}, "The 'learner' parameter"),

@@ -22,7 +22,8 @@ def test_cnn0_is_the_paper_s():
 
 
 @pytest.mark.parametrize(
-    ("shape", "first"), [((7,), nn.Linear), ((1, 14, 14), nn.Conv2d), ((1, 6, 6), nn.Conv2d), ((1, 4, 4), nn.Flatten)]
+    ("shape", "first"),
+    [((7,), nn.Linear), ((1, 14, 14), nn.Conv2d), ((1, 6, 6), nn.Conv2d), ((1, 4, 4), nn.Flatten)],
 )
 def test_encoder_is_chosen_by_the_shape_of_a_row(shape, first):
     network = encoder(shape, (8,), 3)

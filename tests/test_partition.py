@@ -48,7 +48,11 @@ def test_tiles_put_the_image_together_again():
         ({"a": []}, None, "at least one column for party 'a'"),
         ({"a": "x"}, None, "a list of columns for party 'a'"),
         ({}, None, "at least one party"),
-        ({"a": [0]}, "b", r"The 'host' parameter of FedOnceClassifier must be the name of a party \('a'\) or None. Got 'b' instead."),
+        (
+            {"a": [0]},
+            "b",
+            r"The 'host' parameter of FedOnceClassifier must be the name of a party \('a'\) or None. Got 'b' instead.",
+        ),
         (0, None, r"between 1 and the number of columns \(3\). Got 0 instead"),
         (4, None, "Got 4 instead"),
         ("two", None, "a dict of name to columns"),

@@ -20,7 +20,13 @@ def trained():
 def test_a_guest_s_message_says_what_it_is():
     X, _ = make_table()
     message = Guest("shop", "pca", dim=20, bits=4, run="june").learn(X[:, 4:])
-    assert (message.party, message.run, message.learner, message.bits, message.dim) == ("shop", "june", "pca", 4, 4)
+    assert (message.party, message.run, message.learner, message.bits, message.dim) == (
+        "shop",
+        "june",
+        "pca",
+        4,
+        4,
+    )
     assert message.note == "dim lowered from 20 to 4"
     assert message.spent is None
 
@@ -99,7 +105,9 @@ def test_labels_must_match():
         Host("bank").aggregate(X, np.zeros(300), [])
 
 
-@pytest.mark.parametrize(("change", "name"), [({"dim": 0}, "dim"), ({"bits": 7}, "bits"), ({"learner": "x"}, "learner")])
+@pytest.mark.parametrize(
+    ("change", "name"), [({"dim": 0}, "dim"), ({"bits": 7}, "bits"), ({"learner": "x"}, "learner")]
+)
 def test_wrong_parameters(change, name):
     with pytest.raises(InputError, match=f"The '{name}' parameter of Guest"):
         Guest("shop", **change)

@@ -41,7 +41,9 @@ def test_constant_column_is_zero():
 
 @pytest.mark.parametrize("column", [[np.nan] * 3, [None] * 3])
 def test_all_missing_column_is_zero_with_a_warning(column):
-    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": pd.Series(column, dtype=float if column[0] is not None else object)})
+    frame = pd.DataFrame(
+        {"a": [1.0, 2.0, 3.0], "b": pd.Series(column, dtype=float if column[0] is not None else object)}
+    )
     with pytest.warns(FedOnceWarning, match="'shop' has no value at all in column 'b'"):
         out = prepare(frame)
     np.testing.assert_array_equal(out[:, 1], 0)

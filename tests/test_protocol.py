@@ -34,7 +34,9 @@ def test_one_message_per_guest_for_training_and_one_for_prediction():
 def test_absent_guests_are_known_by_name():
     X, y = make_table()
     half = np.arange(300) < 150
-    fitted = protocol.fit(Host("bank", epochs=2), X[:, :3], y, parties(X, present={"shop": half, "telco": np.zeros(300, bool)}))
+    fitted = protocol.fit(
+        Host("bank", epochs=2), X[:, :3], y, parties(X, present={"shop": half, "telco": np.zeros(300, bool)})
+    )
     assert fitted.absent == ("telco",)
     assert fitted.overlap == {"shop": 0.5, "telco": 0.0}
     assert fitted.traffic.messages == 1

@@ -11,7 +11,12 @@ from scipy import sparse
 from fedonce import InputError
 from fedonce.tables import Table
 
-COLUMNS = {"age": [31, 45, 27], "member": [True, False, True], "city": ["Bonn", None, "Ulm"], "spent": [1.5, None, 2.5]}
+COLUMNS = {
+    "age": [31, 45, 27],
+    "member": [True, False, True],
+    "city": ["Bonn", None, "Ulm"],
+    "spent": [1.5, None, 2.5],
+}
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,9 @@ def test_a_row_s_output_does_not_depend_on_its_company(rng, network, shape):
     order = rng.permutation(len(rows))
     np.testing.assert_array_equal(apply(network, rows[order], CPU), whole[order])
     np.testing.assert_array_equal(apply(network, rows[5:6], CPU), whole[5:6])
-    np.testing.assert_array_equal(np.concatenate([apply(network, rows[i : i + 7], CPU) for i in range(0, 70, 7)]), whole[:70])
+    np.testing.assert_array_equal(
+        np.concatenate([apply(network, rows[i : i + 7], CPU) for i in range(0, 70, 7)]), whole[:70]
+    )
 
 
 def test_apply_leaves_the_network_as_it_was_and_takes_no_rows():

@@ -49,7 +49,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
+    ] = False,
 ) -> None: ...
 
 
@@ -87,7 +89,10 @@ def demo(
 
 
 def _print_table(result: Demonstration) -> None:
-    table = Table(title=f"digits, four quadrants, {result.n_train} training and {result.n_test} test images", title_justify="left")
+    table = Table(
+        title=f"digits, four quadrants, {result.n_train} training and {result.n_test} test images",
+        title_justify="left",
+    )
     for column in ("method", "accuracy", "messages", "bytes sent", "seconds"):
         table.add_column(column, justify="left" if column == "method" else "right")
     for o in result.outcomes:

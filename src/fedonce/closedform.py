@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class ClosedForm:
         kinds = [type(layer) for layer in network]
         if kinds[0] is not nn.Linear or not set(kinds) <= {nn.Linear, nn.ReLU, nn.Tanh}:
             return False
-        return all(nn.Linear in pair for pair in zip(kinds, kinds[1:], strict=False))
+        return all(nn.Linear in pair for pair in pairwise(kinds))
 
     def __init__(self, network: nn.Sequential) -> None:
         flat = torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])

@@ -18,6 +18,7 @@ from fedonce.estimators import FedOnceClassifier
 from fedonce.partition import Pixels, tiles
 
 SHAPE, GRID = (8, 8), (2, 2)
+Methods = dict[str, tuple[str, dict[str, Any]]]  # a name, a sentence, and the estimator's parameters
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Demonstration:
     n_test: int
 
 
-def methods() -> dict[str, tuple[str, dict[str, Any]]]:
+def methods() -> Methods:
     """Return what is compared: a name, a sentence, and the estimator's parameters."""
     parties = tiles(SHAPE, GRID)
     host = next(iter(parties))
@@ -54,17 +55,22 @@ def methods() -> dict[str, tuple[str, dict[str, Any]]]:
         "Solo": ("the host alone, one quadrant", {"parties": {host: parties[host]}}),
         "FedOnce (nat)": ("the paper's learner", {"parties": parties, "learner": "nat"}),
         "FedOnce (pca)": ("principal components", {"parties": parties, "learner": "pca"}),
-        "FedOnce (autoencoder)": ("a network that rebuilds its rows", {"parties": parties, "learner": "autoencoder"}),
+        "FedOnce (autoencoder)": (
+            "a network that rebuilds its rows",
+            {"parties": parties, "learner": "autoencoder"},
+        ),
         "Combine": ("all pixels in one place: not allowed, the yardstick", {"parties": everything}),
     }
 
 
-def run(seed: int = 0, tell: Callable[[str], None] = lambda method: None) -> Demonstration:
+def run(
+    seed: int = 0, tell: Callable[[str], None] = lambda method: None, compared: Methods | None = None
+) -> Demonstration:
     """Train and score every method on the same rows."""
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
     outcomes = []
-    for method, (what, parameters) in methods().items():
+    for method, (what, parameters) in (compared or methods()).items():
         tell(method)
         started = time.perf_counter()
         with warnings.catch_warnings():

@@ -59,12 +59,24 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        guests = {name: self._make_guest(name, block, seed) for name, block in self._blocks.items() if name != self.host_}
+        guests = {
+            name: self._make_guest(name, block, seed) for name, block in self._blocks.items() if name != self.host_
+        }
         self._refuse_unknown_guests(guests)
         if not guests:
-            warnings.warn(f"{self._owner} has one party only, {self.host_!r}: it trains alone (Solo).", FedOnceWarning, stacklevel=3)
+            warnings.warn(
+                f"{self._owner} has one party only, {self.host_!r}: it trains alone (Solo).",
+                FedOnceWarning,
+                stacklevel=3,
+            )
         self._host = Host(
-            self.host_, self._task, self.recipe, self.host_epochs, self._blocks[self.host_].shape, seed, self.device
+            self.host_,
+            self._task,
+            self.recipe,
+            self.host_epochs,
+            self._blocks[self.host_].shape,
+            seed,
+            self.device,
         )
         engine = self._engine(guests, table, present)
         with _progress(self.verbose):
@@ -98,7 +110,9 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             return Table.of(X)
         table = Table.of(X)
         if not table.n_rows or not table.names:
-            raise InputError(f"Found a table with {table.n_rows} rows and {len(table.names)} columns; at least one of each is needed.")
+            raise InputError(
+                f"Found a table with {table.n_rows} rows and {len(table.names)} columns; at least one of each is needed."
+            )
         validate_data(self, X, reset=reset, skip_check_array=True)
         return table
 
@@ -115,14 +129,20 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             return {}
         if not isinstance(present, Mapping) or not set(present) <= set(guests):
             raise parameter_error(
-                self._owner, "present", f"a dict of guests ({', '.join(map(repr, guests))}) to a boolean or a boolean a row", present
+                self._owner,
+                "present",
+                f"a dict of guests ({', '.join(map(repr, guests))}) to a boolean or a boolean a row",
+                present,
             )
         masks = {}
         for name, given in present.items():
             mask = np.full(n_rows, given) if isinstance(given, bool | np.bool_) else np.asarray(given)
             if mask.dtype != bool or mask.shape != (n_rows,):
                 raise parameter_error(
-                    self._owner, "present", f"False, or {n_rows} booleans, one a row, for guest {name!r}", f"{mask.dtype} {mask.shape}"
+                    self._owner,
+                    "present",
+                    f"False, or {n_rows} booleans, one a row, for guest {name!r}",
+                    f"{mask.dtype} {mask.shape}",
                 )
             masks[name] = mask
         return masks
@@ -143,7 +163,10 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             unknown = set(setting) - set(guests) if isinstance(setting, Mapping) else ()
             if unknown:
                 raise parameter_error(
-                    self._owner, parameter, f"keyed by guests ({', '.join(map(repr, guests)) or 'there are none'})", sorted(map(str, unknown))[0]
+                    self._owner,
+                    parameter,
+                    f"keyed by guests ({', '.join(map(repr, guests)) or 'there are none'})",
+                    sorted(map(str, unknown))[0],
                 )
 
     def _check_parameters(self) -> None:
@@ -154,7 +177,12 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self._check_positive("host_epochs", self.host_epochs, True)
         if self.bits not in BITS or isinstance(self.bits, bool):
             raise parameter_error(self._owner, "bits", f"one of {', '.join(map(str, BITS))}", self.bits)
-        if not isinstance(self.device, str) or self.device.split(":")[0] not in ("auto", "cpu", "cuda", "mps"):
+        if not isinstance(self.device, str) or self.device.split(":")[0] not in (
+            "auto",
+            "cpu",
+            "cuda",
+            "mps",
+        ):
             raise parameter_error(self._owner, "device", "'auto', 'cpu', 'cuda' or 'mps'", self.device)
 
     def _check_positive(self, parameter: str, value: Any, nothing: bool) -> None:
@@ -260,7 +288,8 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
     def predict(self, X: Any, present: Present = None) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X, present)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+        classes: NDArray[Any] = np.asarray(self.classes_)
+        return classes[probabilities.argmax(axis=1)]
 
 
 class FedOnceRegressor(RegressorMixin, _FedOnce):  # type: ignore[misc]
@@ -284,11 +313,21 @@ class FedOnceRegressor(RegressorMixin, _FedOnce):  # type: ignore[misc]
 
 def _check_label(label: NDArray[Any], n_rows: int) -> None:
     if len(label) != n_rows:
-        raise InputError(f"X has {n_rows} rows and y has {len(label)}: Found input variables with inconsistent numbers of samples.")
-    missing = [value is None or value != value for value in label] if label.dtype == object else ~np.isfinite(label) if label.dtype.kind == "f" else [False]  # noqa: PLR0124
+        raise InputError(
+            f"X has {n_rows} rows and y has {len(label)}: Found input variables with inconsistent numbers of samples."
+        )
+    missing = (
+        [value is None or value != value for value in label]
+        if label.dtype == object
+        else ~np.isfinite(label)
+        if label.dtype.kind == "f"
+        else [False]
+    )
     if np.any(missing):
         row = int(np.argmax(missing))
-        raise InputError(f"The labels y must not contain NaN or infinity. Got {label[row]!r} in row {row}; drop such rows.")
+        raise InputError(
+            f"The labels y must not contain NaN or infinity. Got {label[row]!r} in row {row}; drop such rows."
+        )
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class Scale:
 
     @staticmethod
     def _levels(bits: int) -> int:
-        return 2**bits - 1
+        return int(2**bits) - 1
 
 
 def row_digest(n_rows: int, ids: NDArray[np.uint8] | None = None) -> str:
@@ -130,7 +130,9 @@ class Representation:
         if bits not in BITS:
             raise parameter_error("Representation", "bits", f"one of {BITS}", bits)
         if not np.isfinite(values).all():
-            raise MessageError(f"Party {header.get('party')!r} learnt values that are not finite; lower its learning rate.")
+            raise MessageError(
+                f"Party {header.get('party')!r} learnt values that are not finite; lower its learning rate."
+            )
         if bits == 32:
             return cls(values=values.astype(np.float32), bits=bits, scale=scale, **header)
         if bits == 16:
@@ -181,7 +183,9 @@ class Representation:
         }  # fmt: skip
         header["checksum"] = _checksum(header, tensors)
         if len(json.dumps(header).encode()) > HEADER_LIMIT - 600:
-            raise MessageError(f"The texts of the message of party {self.party!r} (run, learner, note) are too long; shorten them.")
+            raise MessageError(
+                f"The texts of the message of party {self.party!r} (run, learner, note) are too long; shorten them."
+            )
         return _canonical(save_tensors(tensors, metadata=header))
 
     def _encoded(self) -> NDArray[Any]:
@@ -257,7 +261,13 @@ def _read_header(data: bytes, party: str | None) -> dict[str, str]:
 
 
 def _decode(
-    cls: type[Representation], header: dict[str, str], tensors: dict[str, NDArray[Any]], n: int, d: int, bits: int, fail: _Failure
+    cls: type[Representation],
+    header: dict[str, str],
+    tensors: dict[str, NDArray[Any]],
+    n: int,
+    d: int,
+    bits: int,
+    fail: _Failure,
 ) -> Representation:
     """Check every tensor against the header, and decode."""
     unknown = set(tensors) - {"values", "low", "high", "present", "ids"}
@@ -305,7 +315,9 @@ def _read_scale(tensors: dict[str, NDArray[Any]], d: int, fail: _Failure) -> Sca
 def _expect(tensors: dict[str, NDArray[Any]], name: str, dtype: Any, shape: tuple[int, ...], fail: _Failure) -> None:
     found = tensors[name]
     if found.dtype != dtype or found.shape != shape:
-        raise fail(f"its {name!r} are {found.dtype} of shape {found.shape}, announced were {np.dtype(dtype)} of shape {shape}")
+        raise fail(
+            f"its {name!r} are {found.dtype} of shape {found.shape}, announced were {np.dtype(dtype)} of shape {shape}"
+        )
 
 
 def _canonical(data: bytes) -> bytes:
@@ -329,7 +341,8 @@ def _pack_nibbles(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
     flat = codes.ravel()
     if flat.size % 2:
         flat = np.append(flat, np.uint8(0))
-    return (flat[::2] << 4) | flat[1::2]
+    packed: NDArray[np.uint8] = (flat[::2] << np.uint8(4)) | flat[1::2]
+    return packed
 
 
 def _unpack_nibbles(packed: NDArray[np.uint8], m: int, d: int) -> NDArray[np.uint8]:

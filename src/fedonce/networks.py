@@ -72,9 +72,16 @@ def _checked_copy(network: nn.Module, shape: Sequence[int], n_outputs: int) -> n
             module.eval()
             given = tuple(module(torch.zeros(2, *shape)).shape)
     except RuntimeError as error:
-        raise parameter_error("encoder", "network", f"a module that takes rows of shape {tuple(shape)} ({error})", network) from error
+        raise parameter_error(
+            "encoder", "network", f"a module that takes rows of shape {tuple(shape)} ({error})", network
+        ) from error
     if given != (2, n_outputs):
-        raise parameter_error("encoder", "network", f"a module that gives {n_outputs} values a row (it gave {given[1:]})", network)
+        raise parameter_error(
+            "encoder",
+            "network",
+            f"a module that gives {n_outputs} values a row (it gave {given[1:]})",
+            network,
+        )
     return module
 
 

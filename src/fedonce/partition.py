@@ -28,7 +28,10 @@ class Pixels:
             shape = (1, *shape)
         if len(shape) != 3 or min(shape) < 1 or prod(shape) != len(self.columns):
             raise parameter_error(
-                "Pixels", "shape", f"(rows, columns) or (channels, rows, columns) with {len(self.columns)} pixels", self.shape
+                "Pixels",
+                "shape",
+                f"(rows, columns) or (channels, rows, columns) with {len(self.columns)} pixels",
+                self.shape,
             )
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "shape", shape)
@@ -101,15 +104,15 @@ def resolve(parties: Parties, host: str | None, names: Sequence[Hashable], owner
 
 
 def _positions_by_name(names: Sequence[Hashable]) -> dict[Hashable, int]:
-    duplicates = sorted({str(name) for name in names if list(names).count(name) > 1}) if len(set(names)) < len(names) else []
+    duplicates = (
+        sorted({str(name) for name in names if list(names).count(name) > 1}) if len(set(names)) < len(names) else []
+    )
     if duplicates:
         raise InputError(f"The table's column names must be unique. Got {duplicates[0]!r} more than once; rename one.")
     return {name: position for position, name in enumerate(names)}
 
 
-def _block(
-    party: object, columns: object, lookup: Mapping[Hashable, int], n_columns: int, owner: str
-) -> Block:
+def _block(party: object, columns: object, lookup: Mapping[Hashable, int], n_columns: int, owner: str) -> Block:
     if not isinstance(party, str) or not party or len(party.encode()) > 100:
         raise parameter_error(owner, "parties", "keyed by names (text of 1 to 100 bytes)", party)
     shape = columns.shape if isinstance(columns, Pixels) else None
@@ -131,7 +134,10 @@ def _position(column: object, party: str, lookup: Mapping[Hashable, int], n_colu
     if isinstance(column, int | np.integer) and not isinstance(column, bool) and 0 <= column < n_columns:
         return int(column)
     raise parameter_error(
-        owner, "parties", f"made of the table's columns (names, or positions 0 to {n_columns - 1}); party {party!r} lists one that is not there", column
+        owner,
+        "parties",
+        f"made of the table's columns (names, or positions 0 to {n_columns - 1}); party {party!r} lists one that is not there",
+        column,
     )
 
 
@@ -142,6 +148,9 @@ def _refuse_shared_columns(blocks: Mapping[str, Block], names: Sequence[Hashable
             if position in holder:
                 both = sorted({holder[position], party})
                 raise parameter_error(
-                    owner, "parties", f"a division where each column has one holder; {' and '.join(map(repr, both))} list the same column", names[position]
+                    owner,
+                    "parties",
+                    f"a division where each column has one holder; {' and '.join(map(repr, both))} list the same column",
+                    names[position],
                 )
             holder[position] = party

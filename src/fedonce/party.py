@@ -145,7 +145,9 @@ class Host:
     def _target(self, label: NDArray[Any], n_rows: int) -> NDArray[Any]:
         """Return classes as their positions, numbers standardised."""
         if len(label) != n_rows:
-            raise InputError(f"The host {self.name!r} has {n_rows} rows and {len(label)} labels; there must be one label a row.")
+            raise InputError(
+                f"The host {self.name!r} has {n_rows} rows and {len(label)} labels; there must be one label a row."
+            )
         if self.task == "classification":
             self.classes, codes = np.unique(label, return_inverse=True)
             if len(self.classes) < 2:
@@ -175,9 +177,7 @@ class Host:
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
-def arrange(
-    messages: Sequence[Representation], dims: Mapping[str, int], n_rows: int, run: str
-) -> tuple[Rows, Rows]:
+def arrange(messages: Sequence[Representation], dims: Mapping[str, int], n_rows: int, run: str) -> tuple[Rows, Rows]:
     """Lay the guests' values side by side, zeros where a guest or a row is absent, and mark who is present."""
     by_party = {message.party: message for message in messages}
     if len(by_party) < len(messages):
@@ -202,10 +202,16 @@ def arrange(
 def _check_belongs(message: Representation, dims: Mapping[str, int], n_rows: int, run: str) -> None:
     refused = f"The message of party {message.party!r} is refused: "
     if message.party not in dims:
-        raise MessageError(f"{refused}the model was trained without this party ({', '.join(dims) or 'no guest'}); train again with it.")
+        raise MessageError(
+            f"{refused}the model was trained without this party ({', '.join(dims) or 'no guest'}); train again with it."
+        )
     if message.run != run:
         raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {run!r}.")
     if message.rows != row_digest(n_rows):
-        raise MessageError(f"{refused}it is about {message.n_rows} rows in another order or number than the host's {n_rows}.")
+        raise MessageError(
+            f"{refused}it is about {message.n_rows} rows in another order or number than the host's {n_rows}."
+        )
     if message.dim != dims[message.party]:
-        raise MessageError(f"{refused}it has {message.dim} values a row, the model was trained with {dims[message.party]}.")
+        raise MessageError(
+            f"{refused}it has {message.dim} values a row, the model was trained with {dims[message.party]}."
+        )

@@ -69,7 +69,9 @@ class Preparation:
         parts = []
         for step, column, name in zip(self.steps, table.columns, table.names, strict=True):
             if isinstance(step, _NumberStep) and column.dtype == object:
-                raise InputError(f"Column {name!r} of party {self.party!r} held numbers in training and holds text now.")
+                raise InputError(
+                    f"Column {name!r} of party {self.party!r} held numbers in training and holds text now."
+                )
             parts.append(step.transform(column[:, None] if isinstance(step, _NumberStep) else _as_text(column)))
         return np.hstack(parts) if parts else np.zeros((table.n_rows, 0), np.float32)
 
@@ -83,7 +85,9 @@ class Preparation:
         if not sparse.issparse(matrix):
             return np.asarray(matrix)
         if not np.isfinite(matrix.data).all():
-            raise InputError(f"A sparse table has no missing values, and party {self.party!r} has NaN or infinity in it.")
+            raise InputError(
+                f"A sparse table has no missing values, and party {self.party!r} has NaN or infinity in it."
+            )
         if matrix.shape[1] > SPARSE_LIMIT:
             matrix = matrix @ _count_sketch(matrix.shape[1])
         return np.asarray(matrix.toarray(), dtype=np.float32)
@@ -115,7 +119,9 @@ class _NumberStep:
         empty = [name for name, seen in zip(names, count, strict=True) if not seen]
         if empty:
             warnings.warn(
-                f"Party {party!r} has no value at all in column {empty[0]!r}; it is set to zero.", FedOnceWarning, stacklevel=2
+                f"Party {party!r} has no value at all in column {empty[0]!r}; it is set to zero.",
+                FedOnceWarning,
+                stacklevel=2,
             )
         shift = total / np.maximum(count, 1)
         variance = np.maximum(square / np.maximum(count, 1) - shift**2, 0)
@@ -149,7 +155,9 @@ class _CategoryStep:
         known, counts = np.unique([value for value in column if value is not None], return_counts=True)
         if not len(known):
             warnings.warn(
-                f"Party {party!r} has no value at all in column {name!r}; it is set to zero.", FedOnceWarning, stacklevel=2
+                f"Party {party!r} has no value at all in column {name!r}; it is set to zero.",
+                FedOnceWarning,
+                stacklevel=2,
             )
         values = {str(value): position for position, value in enumerate(known)}
         if len(known) <= ONE_HOT_LIMIT:
@@ -178,7 +186,9 @@ class _CategoryStep:
                 vector[(code >> 1) % HASHED_WIDTH] += 1 if code & 1 else -1
             vector[-1] = np.log1p(counts.get(value or "", 0)) / np.log1p(max(counts.values()))
             cache[value] = vector
-        return np.stack([cache[value] for value in column]) if len(column) else np.zeros((0, HASHED_WIDTH + 1), np.float32)
+        return (
+            np.stack([cache[value] for value in column]) if len(column) else np.zeros((0, HASHED_WIDTH + 1), np.float32)
+        )
 
 
 @dataclass
@@ -215,7 +225,7 @@ def _as_text(column: NDArray[Any]) -> NDArray[np.object_]:
     """Return numbers as the text they would be in a column of categories: 2 and 2.0 are "2", NaN is missing."""
     if column.dtype == object:
         return column
-    texts = [None if value != value else str(int(value) if value == int(value) else value) for value in column.tolist()]  # noqa: PLR0124
+    texts = [None if value != value else str(int(value) if value == int(value) else value) for value in column.tolist()]
     return np.array(texts, dtype=object)
 
 
@@ -226,7 +236,9 @@ def _blocks(matrix: NDArray[Any], names: tuple[Hashable, ...], party: str) -> An
         block = matrix[start : start + rows].astype(np.float64)
         if np.isinf(block).any():
             column = names[int(np.isinf(block).any(axis=0).argmax())]
-            raise InputError(f"Input X contains infinity: party {party!r}, column {column!r}. Use NaN for a missing value.")
+            raise InputError(
+                f"Input X contains infinity: party {party!r}, column {column!r}. Use NaN for a missing value."
+            )
         yield block
 
 

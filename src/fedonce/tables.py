@@ -45,22 +45,32 @@ class Table:
             return cls._of_frame(frame)
         matrix = np.asarray(data)
         if matrix.ndim != 2:
-            raise InputError(f"A table must have two dimensions, rows and columns. Got an array of shape {matrix.shape}.")
+            raise InputError(
+                f"A table must have two dimensions, rows and columns. Got an array of shape {matrix.shape}."
+            )
         if matrix.dtype.kind in "OUS":
-            return cls(tuple(range(matrix.shape[1])), columns=tuple(_from_objects(matrix[:, j], j) for j in range(matrix.shape[1])))
+            return cls(
+                tuple(range(matrix.shape[1])),
+                columns=tuple(_from_objects(matrix[:, j], j) for j in range(matrix.shape[1])),
+            )
         return cls._of_matrix(matrix)
 
     @classmethod
     def _of_matrix(cls, matrix: Any) -> Table:
         if matrix.dtype.kind not in "fiub":
-            raise InputError(f"A numeric table must hold real numbers or booleans. Got {matrix.dtype}; convert the columns first.")
+            raise InputError(
+                f"A numeric table must hold real numbers or booleans. Got {matrix.dtype}; convert the columns first."
+            )
         return cls(tuple(range(matrix.shape[1])), matrix=matrix)
 
     @classmethod
     def _of_frame(cls, frame: nw.DataFrame[Any]) -> Table:
         names = tuple(getattr(frame.to_native(), "columns", frame.columns))
         columns = [frame[:, j] for j in range(len(names))]
-        return cls(names, columns=tuple(_from_series(column, name) for column, name in zip(columns, names, strict=True)))
+        return cls(
+            names,
+            columns=tuple(_from_series(column, name) for column, name in zip(columns, names, strict=True)),
+        )
 
     @property
     def n_rows(self) -> int:
@@ -105,7 +115,8 @@ def _from_objects(values: NDArray[Any], name: Hashable) -> Numbers | Categories:
     for value in known:
         if not isinstance(value, str | bytes | bool | int | float | np.generic):
             raise TypeError(
-                f"Column {name!r} holds a {type(value).__name__}; each value, like a function's argument, must be a string or a number."
+                f"Column {name!r} holds a {type(value).__name__}; "
+                "each value, like a function's argument, must be a string or a number."
             )
     if len(known) == 0 or not any(isinstance(value, str | bytes) for value in known):
         numbers = np.full(len(objects), np.nan)
@@ -120,7 +131,7 @@ def _is_missing(value: object) -> bool:
     """Tell None, NaN and pandas' NA, which are the values that do not equal themselves."""
     if value is None:
         return True
-    equal = value == value  # noqa: PLR0124
+    equal = value == value
     return not isinstance(equal, bool | np.bool_) or not equal
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 def draw_targets(n: int, d: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Draw n random targets C on the unit sphere in d dimensions."""
     targets = rng.standard_normal((n, d))
-    return targets / np.linalg.norm(targets, axis=1, keepdims=True)
+    return np.asarray(targets / np.linalg.norm(targets, axis=1, keepdims=True))
 
 
 def assign(outputs: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.intp]:

@@ -84,7 +84,9 @@ def train(update: Update, n_rows: int, step: Step, training: Training, rng: np.r
     return history
 
 
-def run_epoch(update: Update, n_rows: int, step: Step, training: Training, epoch: int, rng: np.random.Generator) -> float:
+def run_epoch(
+    update: Update, n_rows: int, step: Step, training: Training, epoch: int, rng: np.random.Generator
+) -> float:
     """Visit every row once, in a random order, and return the mean loss."""
     total: Tensor | float = 0.0
     order = rng.permutation(n_rows)
@@ -139,7 +141,9 @@ def _apply_block(network: nn.Module, inputs: list[Rows], start: int, device: tor
     block = [part[start : start + APPLY_BLOCK] for part in inputs]
     n = len(block[0])
     filled = [np.concatenate([part, np.zeros((APPLY_BLOCK - n, *part.shape[1:]), part.dtype)]) for part in block]
-    outputs: NDArray[np.float32] = network(*[torch.from_numpy(p).to(device, torch.float64) for p in filled])[:n].float().cpu().numpy()
+    outputs: NDArray[np.float32] = (
+        network(*[torch.from_numpy(p).to(device, torch.float64) for p in filled])[:n].float().cpu().numpy()
+    )
     return outputs
 
 

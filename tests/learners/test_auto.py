@@ -10,9 +10,10 @@ from fedonce.learners.auto import choose
 
 def low_rank(n, rank, columns, noise, seed=0):
     rng = np.random.default_rng(seed)
-    return (rng.standard_normal((n, rank)) @ rng.standard_normal((rank, columns)) + noise * rng.standard_normal((n, columns))).astype(
-        np.float32
-    )
+    return (
+        rng.standard_normal((n, rank)) @ rng.standard_normal((rank, columns))
+        + noise * rng.standard_normal((n, columns))
+    ).astype(np.float32)
 
 
 @pytest.mark.parametrize(

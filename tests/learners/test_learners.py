@@ -16,7 +16,11 @@ from tests.conftest import make_table
 CPU = torch.device("cpu")
 TABLE = ["nat", "pca", "autoencoder", "random", "auto"]
 IMAGE = [*TABLE, "patches"]
-CASES = [(name, (6,)) for name in TABLE] + [(name, (1, 8, 8)) for name in IMAGE] + [("patches", (3, 12, 12)), ("auto", (1, 12, 12))]
+CASES = (
+    [(name, (6,)) for name in TABLE]
+    + [(name, (1, 8, 8)) for name in IMAGE]
+    + [("patches", (3, 12, 12)), ("auto", (1, 12, 12))]
+)
 
 
 def rows_of(shape, n=120, seed=0):

@@ -55,7 +55,9 @@ class LocalEngine:
         return {guest.name: guest.represent(*self._rows(guest.name)).to_bytes() for guest in answering}
 
     def _answering(self) -> list[Guest]:
-        return [guest for guest in self.parties.values() if guest.name not in self.present or self.present[guest.name].any()]
+        return [
+            guest for guest in self.parties.values() if guest.name not in self.present or self.present[guest.name].any()
+        ]
 
     def _rows(self, name: str) -> tuple[Table, NDArray[np.bool_] | None]:
         """Return the rows that a guest has, and which of the agreed ones they are (None: all)."""

@@ -14,7 +14,18 @@ from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA
 from fedonce.learners.random import Random
 
-__all__ = ["LEARNERS", "NAT", "PCA", "Auto", "Autoencoder", "Learner", "Patches", "Random", "make", "register"]
+__all__ = [
+    "LEARNERS",
+    "NAT",
+    "PCA",
+    "Auto",
+    "Autoencoder",
+    "Learner",
+    "Patches",
+    "Random",
+    "make",
+    "register",
+]
 
 LEARNERS: dict[str, type[Learner]] = {
     learner.name: learner for learner in (Auto, NAT, PCA, Autoencoder, Patches, Random)

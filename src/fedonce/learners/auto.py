@@ -16,19 +16,20 @@ from fedonce.learners.pca import PCA, components, second_moments
 from fedonce.training import Epoch, Rows
 
 SMALLEST_PATCH_IMAGE = 10  # pixels a side
-ENOUGH_VARIANCE = 0.95  # share of the variance that PCA must keep to be chosen
+ENOUGH_VARIANCE = 0.65  # share of the variance that PCA must keep to be chosen
 
 
 def choose(rows: Rows, dim: int) -> Learner:
     """Choose a learner from one guest's prepared rows, without labels.
 
-    Images of ten or more pixels a side: patches. Tables: PCA where it keeps nearly all variance, else an autoencoder.
+    Images of ten or more pixels a side: patches. Else PCA, unless it loses more than a third of the variance: then an
+    autoencoder, which makes more of few values.
     """
     if rows.ndim == 4 and min(rows.shape[2:]) >= SMALLEST_PATCH_IMAGE:
         return Patches()
     covariance = second_moments(rows)[1]
     kept = components(covariance, min(dim, len(covariance)))[0].sum()
-    return PCA() if kept >= ENOUGH_VARIANCE * np.trace(covariance) or rows.ndim == 4 else Autoencoder()
+    return PCA() if kept >= ENOUGH_VARIANCE * np.trace(covariance) else Autoencoder()
 
 
 @dataclass(eq=False)

@@ -53,7 +53,8 @@ class Autoencoder(NetworkLearner):
 
             def loss(batch: Batch, epoch: int) -> Tensor:
                 own = data[torch.from_numpy(batch).to(device)]
-                return (decoder(network(own)) - own.flatten(1)).square().sum(dim=1).mean()
+                rebuilt: Tensor = decoder(network(own))
+                return (rebuilt - own.flatten(1)).square().sum(dim=1).mean()
 
             parameters = [*network.train().parameters(), *decoder.parameters()]
             return train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)

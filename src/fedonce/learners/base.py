@@ -97,7 +97,11 @@ class NetworkLearner(Learner):
         with torch_seeded(np.random.default_rng(0)):  # the weights drawn here are replaced at once
             self.network_ = self.build(self.shape_, self.dim_)
         self.network_.load_state_dict(
-            {name.removeprefix("network."): torch.from_numpy(value) for name, value in tensors.items() if name.startswith("network.")}
+            {
+                name.removeprefix("network."): torch.from_numpy(value)
+                for name, value in tensors.items()
+                if name.startswith("network.")
+            }
         )
 
 

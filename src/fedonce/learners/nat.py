@@ -70,7 +70,7 @@ class NAT(NetworkLearner):
                 return train(form.adam(self.weight_decay), len(rows), step, training, rng)
 
             def loss(batch: Batch, epoch: int) -> Tensor:
-                outputs = network(data[torch.from_numpy(batch).to(device)])
+                outputs: Tensor = network(data[torch.from_numpy(batch).to(device)])
                 target = torch.from_numpy(target_of(batch, outputs.detach().cpu().numpy(), epoch))
                 return (outputs - target.to(device)).square().sum(dim=1).mean()
 

@@ -17,8 +17,8 @@ from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.pca import components, projection, second_moments
 from fedonce.training import Epoch, Rows, apply
 
-CONTRAST = 1e-2  # added to a patch's variance before it is divided by, so that flat patches stay flat
-WHITENING = 1e-2  # added to the variances before whitening
+CONTRAST = 0.1  # added to a patch's variance before it is divided by, so that flat patches stay flat
+WHITENING = 0.1  # added to the variances before whitening, so that rare directions are not blown up
 
 
 @dataclass(eq=False)
@@ -57,7 +57,9 @@ class Patches(Learner):
         whiten = vectors / np.sqrt(variances + WHITENING) @ vectors.T
         white = ((patches - mean) @ whiten).astype(np.float32)
         k = min(self.centroids, len(np.unique(white, axis=0)))
-        means = MiniBatchKMeans(k, n_init=1, batch_size=4096, max_iter=20, random_state=int(rng.integers(2**31))).fit(white)
+        means = MiniBatchKMeans(k, n_init=1, batch_size=4096, max_iter=20, random_state=int(rng.integers(2**31))).fit(
+            white
+        )
         features = _PatchFeatures(size, self.grid, mean, whiten, means.cluster_centers_)
         moments = second_moments(apply(features, rows, device))
         directions = components(moments[1], min(dim, len(moments[1])))[1]
@@ -81,7 +83,11 @@ class Patches(Learner):
     def restore(self, tensors: Tensors) -> None:
         """Take them back."""
         features = _PatchFeatures(
-            int(tensors["size"]), int(tensors["grid"]), tensors["0.mean"], tensors["0.whiten"], tensors["0.centres"]
+            int(tensors["size"]),
+            int(tensors["grid"]),
+            tensors["0.mean"],
+            tensors["0.whiten"],
+            tensors["0.centres"],
         )
         self.grid = int(tensors["grid"])
         linear = projection(np.zeros(tensors["1.weight"].shape[1]), tensors["1.weight"])
@@ -92,11 +98,12 @@ class Patches(Learner):
 class _PatchFeatures(nn.Module):
     """Triangle activation of every patch, averaged over regions."""
 
-    def __init__(
-        self, size: int, grid: int, mean: NDArray[Any], whiten: NDArray[Any], centres: NDArray[Any]
-    ) -> None:
+    def __init__(self, size: int, grid: int, mean: NDArray[Any], whiten: NDArray[Any], centres: NDArray[Any]) -> None:
         super().__init__()
         self.size, self.grid = size, grid
+        self.mean: Tensor
+        self.whiten: Tensor
+        self.centres: Tensor
         for name, value in (("mean", mean), ("whiten", whiten), ("centres", centres)):
             self.register_buffer(name, torch.from_numpy(np.array(value, dtype=np.float64)))
 

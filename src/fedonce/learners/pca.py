@@ -77,7 +77,8 @@ class PCA(Learner):
 
 def projection(mean: NDArray[Any], directions: NDArray[Any]) -> nn.Linear:
     """Return centring and projecting as one linear layer."""
-    linear: nn.Linear = nn.utils.skip_init(nn.Linear, directions.shape[1], directions.shape[0], dtype=torch.float64)
+    with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
+        linear = nn.Linear(directions.shape[1], directions.shape[0], dtype=torch.float64)
     linear.weight.data = torch.from_numpy(np.array(directions))
     linear.bias.data = torch.from_numpy(-directions @ mean)
     return linear

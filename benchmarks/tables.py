@@ -1,0 +1,101 @@
+"""Turn benchmarks/results into the Markdown tables of README.md and docs/learners.md.
+
+    python -m benchmarks.tables [--write]
+
+With `--write` the text between the marks `<!-- NAME -->` and `<!-- /NAME -->` is replaced; without it the tables are
+printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+TITLES = {
+    "digits": "digits (4)", "phishing": "phishing (10)", "superconduct": "superconduct (10), RMSE",
+    "ujiindoorloc": "UJIIndoorLoc longitude (10), RMSE", "covtype": "covtype subset (10)", "mnist": "MNIST (4)",
+    "fashion-mnist": "Fashion-MNIST (4)",
+}  # fmt: skip
+
+
+def lines(name: str) -> list[dict]:
+    path = RESULTS / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def cell(values: list[float], metric: str) -> str:
+    """Return mean and, where there are several runs, spread."""
+    digits = 4 if metric == "rmse" else 1
+    mean = f"{np.mean(values):.{digits}f}"
+    return mean if len(values) < 2 else f"{mean} ± {np.std(values):.{digits}f}"
+
+
+def digits_table() -> str:
+    """Return accuracy and bytes by method, over seeds."""
+    by_method = defaultdict(list)
+    for line in lines("digits"):
+        by_method[line["method"]].append(line)
+    rows = ["| method | accuracy (%) | messages | bytes sent |", "|---|---|---|---|"]
+    order = ("Solo", "FedOnce (nat)", "FedOnce (pca)", "FedOnce (autoencoder)", "FedOnce (default)", "Combine")
+    for method in order:
+        runs = by_method[method]
+        accuracy = cell([100 * run["accuracy"] for run in runs], "accuracy")
+        rows.append(f"| {method} | {accuracy} | {runs[0]['messages']} | {runs[0]['bytes']:,} |")
+    return "\n".join(rows)
+
+
+def learners_table(part: str, methods: tuple[str, ...], with_bytes: bool = False) -> str:
+    """Return one row a data set and dimension, one column a method."""
+    cells, metrics, sizes, counts = defaultdict(list), {}, {}, {}
+    for line in lines("learners"):
+        name, method, dim, bits, _, where = line["key"]
+        if where != part:
+            continue
+        cells[name, dim, method].append(line["value"])
+        metrics[name] = line["metric"]
+        if method == "auto":
+            sizes[name, dim] = line["payload_bytes"] / (line["rows"] * line["messages"])
+    keys = [
+        (name, dim)
+        for name in TITLES
+        for dim in (3, 8, 16)
+        if any((name, dim, m) in cells for m in methods if m not in ("solo", "combine"))
+    ]
+    head = ["data (parties)", "d", *(["bytes a row and guest"] if with_bytes else []), *methods]
+    rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for name, dim in keys:
+        scores = [cells.get((name, 8 if method in ("solo", "combine") else dim, method)) for method in methods]
+        shown = [cell(values, metrics[name]) if values else "" for values in scores]
+        size = [f"{sizes[name, dim]:.1f}"] if with_bytes else []
+        rows.append(f"| {' | '.join([TITLES[name], str(dim), *size, *shown])} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    write = parser.parse_args().write
+    tables = {
+        "digits": digits_table(),
+        "validation": learners_table("validation", ("random", "nat", "pca", "autoencoder", "patches")),
+        "test": learners_table("test", ("solo", "auto", "combine"), with_bytes=True),
+    }
+    for path in (ROOT / "README.md", ROOT / "docs" / "learners.md"):
+        text = path.read_text()
+        for name, table in tables.items():
+            text = re.sub(rf"(<!-- {name} -->\n).*?(\n<!-- /{name} -->)", rf"\g<1>{table}\g<2>", text, flags=re.DOTALL)
+        if write:
+            path.write_text(text)
+    if not write:
+        print("\n\n".join(tables.values()))
+
+
+if __name__ == "__main__":
+    main()
