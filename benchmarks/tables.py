@@ -53,9 +53,9 @@ def digits_table() -> str:
 
 def learners_table(part: str, methods: tuple[str, ...], with_bytes: bool = False) -> str:
     """Return one row a data set and dimension, one column a method."""
-    cells, metrics, sizes, counts = defaultdict(list), {}, {}, {}
+    cells, metrics, sizes = defaultdict(list), {}, {}
     for line in lines("learners"):
-        name, method, dim, bits, _, where = line["key"]
+        name, method, dim, _, _, where = line["key"]
         if where != part:
             continue
         cells[name, dim, method].append(line["value"])

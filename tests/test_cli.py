@@ -7,7 +7,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from fedonce import AbsentPartyError, InputError, MessageError, __version__, cli
+from fedonce import InputError, MessageError, __version__, cli
 
 
 def test_version():
@@ -46,16 +46,16 @@ def test_out_must_be_a_folder(tmp_path):
     assert "is a file" in done.output
 
 
-@pytest.mark.parametrize(("error", "code"), [(InputError, 3), (MessageError, 4), (AbsentPartyError, 6)])
+@pytest.mark.parametrize(("error", "code"), [(InputError, 3), (MessageError, 4)])
 def test_errors_are_one_line_and_an_exit_code(error, code, monkeypatch, capsys):
     def fail():
-        raise error("the thing, the value, the remedy")
+        raise error("the thing [/abc], the value, pip install 'fedonce[report]'")
 
     monkeypatch.setattr(cli, "app", fail)
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == code
-    assert "error: the thing, the value, the remedy" in capsys.readouterr().err
+    assert "error: the thing [/abc], the value, pip install 'fedonce[report]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["-c", "import fedonce"], ["-m", "fedonce.cli", "--help"]])

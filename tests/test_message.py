@@ -56,6 +56,26 @@ def test_longest_names_fit_in_the_header():
         message(5, 3, note="x" * 3000)[0].to_bytes()
 
 
+def test_marks_beyond_the_last_row_are_refused():
+    mask = np.array([True, False, True])
+    data = message(2, 2, present=mask, rows=row_digest(3))[0].to_bytes()
+    with pytest.raises(MessageError, match="beyond its last one"):
+        Representation.from_bytes(forge(data, {"present": np.array([0b10010000], np.uint8)}))
+
+
+def test_absurdly_large_values_are_refused():
+    data = message(bits=32)[0].to_bytes()
+    with pytest.raises(MessageError, match="beyond 1e"):
+        Representation.from_bytes(forge(data, {"values": np.full((10, 3), 3e38, np.float32)}))
+
+
+def test_any_kind_of_bytes_can_be_read():
+    data = message()[0].to_bytes()
+    assert (
+        Representation.from_bytes(bytearray(data)).party == Representation.from_bytes(memoryview(data)).party == "shop"
+    )
+
+
 def test_rows_that_only_some_have():
     mask = np.array([True, False, True, True, False, False, True, True, True])
     sent, _ = message(int(mask.sum()), 2, present=mask, rows=row_digest(len(mask)))
@@ -120,6 +140,8 @@ FORGERIES = {
     "another encoding": ({"bits": "32"}, "carry no scale"),
     "missing entry": ({"run": None}, "header must have"),
     "extra entry": ({"secret": "x"}, "header must have"),
+    "no name": ({"party": ""}, "not a name"),
+    "a name that moves the cursor": ({"party": "\x1b[31mx"}, "not a name"),
     "another party": ({"party": "bank"}, "it is from party 'bank'"),
 }
 
@@ -140,6 +162,7 @@ def test_forged_header_is_refused_with_the_party_s_name(name):
         ({"extra": np.zeros(3, np.uint8)}, "tensors"),
         ({"low": np.full(3, np.nan, np.float32)}, "not a range"),
         ({"high": np.full(3, -9, np.float32)}, "not a range"),
+        ({"high": np.full(3, 3e38, np.float32)}, "not a range"),
         ({"high": np.zeros(5, np.float32)}, "shape"),
         ({"ids": np.zeros((4, 8), np.uint8)}, "ids"),
         ({"present": np.zeros(9, np.uint8)}, "present"),

@@ -26,6 +26,7 @@ def test_default_is_two_parties_or_one():
 def test_names_positions_and_slices():
     names = ("age", "income", "spent")
     expected = {"bank": (1, 0), "shop": (2,)}
+    assert positions({"bank": [False, True, True]}, names) == ({"bank": (1, 2)}, "bank")
     assert positions({"bank": ["income", 0], "shop": slice(2, 3)}, names, "shop") == (expected, "shop")
 
 

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from fedonce import Guest, Host, InputError, MessageError
+from fedonce import Guest, Host, InputError, MessageError, Representation
+from fedonce.learners import PCA
 from tests.conftest import make_table
 
 
@@ -99,10 +103,55 @@ def test_other_rows_and_two_messages_are_refused(trained):
 
 def test_labels_must_match():
     X, y = make_table()
-    with pytest.raises(InputError, match="300 rows and 299 labels"):
+    with pytest.raises(InputError, match=r"300 rows and labels of shape \(299,\)"):
         Host("bank").aggregate(X, y[:-1], [])
     with pytest.raises(InputError, match="one class only"):
         Host("bank").aggregate(X, np.zeros(300), [])
+
+
+def test_a_learner_s_values_are_checked():
+    X, _ = make_table()
+
+    class Odd(PCA):
+        def transform(self, rows, device):
+            return super().transform(rows, device).astype(np.float64) if self.good else np.zeros(len(rows))
+
+    odd = Odd()
+    odd.good = True
+    message = Guest("shop", odd, 3).learn(X)
+    assert Representation.from_bytes(message.to_bytes()).dim == 3
+    odd.good = False
+    with pytest.raises(InputError, match=r"'pca' of party 'shop' must give 300 rows of 1 to 3 values. Got .* \(300,\)"):
+        Guest("shop", odd, 3).learn(X)
+
+
+def test_a_guest_s_table_must_fit(trained):
+    _, guest, X, _ = trained
+    assert guest.represent(X[:0, 4:]).n_rows == 0
+    with pytest.raises(InputError, match="'shop' learnt from 4 columns"):
+        guest.represent(X[:5, 4:7])
+    with pytest.raises(InputError, match="10 rows, and 'present' marks 5"):
+        guest.represent(X[:10, 4:], np.arange(10) < 5)
+
+
+def test_named_columns_keep_their_order():
+    X, _ = make_table()
+    frame = pd.DataFrame(X[:, :3], columns=list("abc"))
+    guest = Guest("shop", "pca", 2)
+    guest.learn(frame)
+    with pytest.raises(
+        InputError, match=r"'shop' learnt from 3 columns \('a', 'b', 'c'\); got 3 columns \('c', 'b', 'a'\)"
+    ):
+        guest.represent(frame[list("cba")])
+
+
+def test_messages_with_ids_or_the_host_s_name_are_refused(trained):
+    host, guest, X, y = trained
+    message = replace(guest.represent(X[:5, 4:]), ids=np.zeros((5, 8), np.uint8))
+    with pytest.raises(MessageError, match="names rows by ids"):
+        host.predict(X[:5, :4], [message])
+    with pytest.raises(MessageError, match="host's own name"):
+        Host("shop").aggregate(X[:, :4], y, [guest.represent(X[:, 4:])])
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_all_missing_column_is_zero_with_a_warning(column):
     )
     with pytest.warns(FedOnceWarning, match="'shop' has no value at all in column 'b'"):
         out = prepare(frame)
-    np.testing.assert_array_equal(out[:, 1], 0)
+    assert not np.ptp(out[:, 1:], axis=0).any()
 
 
 def test_infinity_is_refused_by_name():
@@ -74,8 +74,27 @@ def test_many_categories_are_hashed_into_few_columns():
 
 def test_numbers_in_training_and_text_at_prediction():
     train = pd.DataFrame({"a": [1.0, 2.0]})
-    with pytest.raises(InputError, match="'a' of party 'shop' held numbers in training and holds text now"):
+    with pytest.raises(InputError, match="'a' of party 'shop' must hold numbers"):
         prepare(train, pd.DataFrame({"a": ["x"]}))
+
+
+@pytest.mark.parametrize("later", [[2.0, 1.0], [2, 1], ["2", "1"], np.array(["2", 1], dtype=object)])
+def test_a_category_is_the_same_whatever_type_it_has_later(later):
+    train = pd.DataFrame({"code": np.array(["x", 1, 2.0], dtype=object)})
+    np.testing.assert_array_equal(prepare(train, pd.DataFrame({"code": later}))[:, :2], [[0, 1], [1, 0]])
+    assert not prepare(train, pd.DataFrame({"code": [np.inf]})).any()
+
+
+def test_missing_and_empty_text_are_not_the_same():
+    train = pd.DataFrame({"id": [f"c{i}" for i in range(100)] + [""] * 50})
+    empty, missing = prepare(train, pd.DataFrame({"id": ["", None]}))
+    assert empty.any()
+    assert not missing.any()
+
+
+def test_no_columns():
+    with pytest.raises(InputError, match="'shop' has no columns"):
+        prepare(np.zeros((3, 0)))
 
 
 def test_numbers_where_training_had_categories_are_read_as_text():
@@ -93,6 +112,8 @@ def test_pixels_share_one_mean_and_scale(rng):
 def test_pixels_have_no_missing_values():
     with pytest.raises(InputError, match="Pixels have no missing values, and party 'shop'"):
         prepare(np.array([[1.0, np.nan, 0, 0]]), shape=(1, 2, 2))
+    with pytest.raises(InputError, match="beyond 1e30"):
+        prepare(np.array([[1.0, 1e39, 0, 0]]), shape=(1, 2, 2))
 
 
 def test_sparse_equals_dense(rng):

@@ -17,7 +17,16 @@ def demonstration():
         Outcome("Combine", "y", 0.99, 0, 0, 1.0),
     ]
     images = np.random.default_rng(0).integers(0, 17, (5, 64))
-    return Demonstration(outcomes, images, np.arange(5), tiles((8, 8), (2, 2)), "party1", 1347, 450)
+    return Demonstration(
+        outcomes,
+        images,
+        np.arange(5),
+        tiles((8, 8), (2, 2)),
+        "party1",
+        1347,
+        450,
+        [Outcome("d=2", "", 0.9, 3, 9_000, 1.0)],
+    )
 
 
 def test_page_holds_table_and_pictures_and_loads_nothing_from_outside(demonstration, tmp_path):

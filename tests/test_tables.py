@@ -33,6 +33,7 @@ COLUMNS = {
 def test_data_frames_mean_the_same(frame):
     table = Table.of(frame)
     assert table.n_rows == 3
+    assert table.names == tuple(COLUMNS)
     np.testing.assert_array_equal(np.asarray(table.columns[0], float), [31, 45, 27])
     np.testing.assert_array_equal(np.asarray(table.columns[1], float), [1, 0, 1])
     assert table.columns[2].tolist() == ["Bonn", None, "Ulm"]
@@ -49,6 +50,16 @@ def test_objects_are_numbers_or_categories():
     np.testing.assert_array_equal(table.columns[0], [1, 2.5])
     assert table.columns[1].tolist() == ["x", None]
     assert np.isnan(table.columns[2]).all()
+
+
+def test_categories_that_look_like_numbers_stay_categories():
+    table = Table.of(pd.DataFrame({"zip": pd.Categorical([10115, 80331, 10115])}))
+    assert table.columns[0].tolist() == ["10115", "80331", "10115"]
+
+
+def test_lazy_tables_have_no_rows_yet():
+    with pytest.raises(InputError, match=r"\.collect\(\)"):
+        Table.of(pl.LazyFrame(COLUMNS))
 
 
 def test_arrays_stay_as_they_are():

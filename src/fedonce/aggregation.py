@@ -33,7 +33,8 @@ class Recipe:
     epochs : int, optional
         None: as many as make about `steps` steps, 20 to 100.
     batch, rate, weight_decay, schedule, decoupled
-        As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16.
+        As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16. A weight decay
+        of None is 0.1, and less in proportion above 5,000 rows.
     guest_dropout : float
         Share of the rows for which, in each epoch, guests are dropped at random, so that the model copes with absent ones.
     standardise, marks : bool
@@ -50,7 +51,7 @@ class Recipe:
     steps: int = 5000
     batch: int = 256
     rate: float = 4e-3
-    weight_decay: float = 1e-2
+    weight_decay: float | None = None
     schedule: str = "one-cycle"
     decoupled: bool = True
     guest_dropout: float = 0.1
@@ -64,7 +65,8 @@ class Recipe:
         epochs = self.epochs
         if epochs is None:
             epochs = int(np.clip(round(self.steps * batch / n_rows), 20, 100))
-        return Training(epochs, batch, self.rate, self.weight_decay, self.schedule, self.decoupled)
+        decay = 0.1 * min(1.0, 5000 / n_rows) if self.weight_decay is None else self.weight_decay
+        return Training(epochs, batch, self.rate, decay, self.schedule, self.decoupled)
 
 
 TABLES = Recipe()
@@ -151,7 +153,7 @@ def fit(
         parameters = list(model.train().parameters())
         training = recipe.training(len(own))
         history = train(training.adam(parameters), len(own), autograd_step(parameters, loss), training, rng)
-    return model.eval(), history
+    return model.cpu().eval(), history
 
 
 def _drop_guests(present: Tensor, share: float) -> Tensor:

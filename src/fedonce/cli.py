@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from fedonce import __version__
-from fedonce.errors import AbsentPartyError, FedOnceError, MessageError
+from fedonce.errors import FedOnceError, MessageError
 
 if TYPE_CHECKING:
     from fedonce.demo import Demonstration
@@ -28,8 +29,8 @@ errors = Console(stderr=True)
 
 
 def exit_code(error: FedOnceError) -> int:
-    """Return the exit code of an error: 3 input data, 4 message, 6 party absent or late."""
-    return 4 if isinstance(error, MessageError) else 6 if isinstance(error, AbsentPartyError) else 3
+    """Return the exit code of an error: 3 input data, 4 message."""
+    return 4 if isinstance(error, MessageError) else 3
 
 
 def main() -> None:
@@ -37,7 +38,8 @@ def main() -> None:
     try:
         app()
     except FedOnceError as error:
-        errors.print(f"[bold red]error[/]: {error}", highlight=False)
+        # Escaped: an error may quote a file's text, which is not to be taken for markup.
+        errors.print(f"[bold red]error[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(exit_code(error))
 
 
@@ -72,6 +74,8 @@ def demo(
     with progress.status("loading") as status:
         from fedonce import report
         from fedonce.demo import run
+
+        report.check_installed()  # before the training, not after it
 
         def tell(method: str) -> None:
             if progress.is_terminal:

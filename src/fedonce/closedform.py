@@ -32,6 +32,11 @@ class ClosedForm:
         kinds = [type(layer) for layer in network]
         if kinds[0] is not nn.Linear or not set(kinds) <= {nn.Linear, nn.ReLU, nn.Tanh}:
             return False
+        linears = [layer for layer in network if isinstance(layer, nn.Linear)]
+        if len(set(map(id, linears))) < len(linears) or any(layer.bias is None for layer in linears):
+            return False
+        if not all(parameter.requires_grad for parameter in network.parameters()):
+            return False
         return all(nn.Linear in pair for pair in pairwise(kinds))
 
     def __init__(self, network: nn.Sequential) -> None:

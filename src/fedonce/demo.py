@@ -18,6 +18,7 @@ from fedonce.estimators import FedOnceClassifier
 from fedonce.partition import Pixels, tiles
 
 SHAPE, GRID = (8, 8), (2, 2)
+DIMS = (1, 2, 4)  # for the plot: what fewer values a row are worth
 Methods = dict[str, tuple[str, dict[str, Any]]]  # a name, a sentence, and the estimator's parameters
 
 
@@ -44,6 +45,7 @@ class Demonstration:
     host: str
     n_train: int
     n_test: int
+    curve: list[Outcome]
 
 
 def methods() -> Methods:
@@ -68,17 +70,28 @@ def run(
 ) -> Demonstration:
     """Train and score every method on the same rows."""
     X, y = load_digits(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
+    split = train_test_split(X, y, test_size=0.25, random_state=seed, stratify=y)
     outcomes = []
     for method, (what, parameters) in (compared or methods()).items():
         tell(method)
-        started = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FedOnceWarning)  # Solo and Combine are one party on purpose
-            model = FedOnceClassifier(**parameters, random_state=seed).fit(X_train, y_train)
-        accuracy = float(model.score(X_test, y_test))
-        sent = model.traffic_
-        outcomes.append(Outcome(method, what, accuracy, sent.messages, sent.bytes, time.perf_counter() - started))
+        outcomes.append(_outcome(method, what, parameters, split, seed))
+    curve = []
+    for dim in () if compared else DIMS:
+        tell(f"FedOnce (pca) with {dim} of 8 values")
+        parameters = {"parties": tiles(SHAPE, GRID), "learner": "pca", "dim": dim}
+        curve.append(_outcome(f"d={dim}", "", parameters, split, seed))
     shown = np.array([np.flatnonzero(y == digit)[0] for digit in range(5)])
     parties = tiles(SHAPE, GRID)
-    return Demonstration(outcomes, X[shown], y[shown], parties, next(iter(parties)), len(X_train), len(X_test))
+    n_train, n_test = len(split[0]), len(split[1])
+    return Demonstration(outcomes, X[shown], y[shown], parties, next(iter(parties)), n_train, n_test, curve)
+
+
+def _outcome(method: str, what: str, parameters: dict[str, Any], split: list[NDArray[Any]], seed: int) -> Outcome:
+    X_train, X_test, y_train, y_test = split
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FedOnceWarning)  # Solo and Combine are one party on purpose
+        model = FedOnceClassifier(**parameters, random_state=seed).fit(X_train, y_train)
+    accuracy = float(model.score(X_test, y_test))
+    sent = model.traffic_
+    return Outcome(method, what, accuracy, sent.messages, sent.bytes, time.perf_counter() - started)

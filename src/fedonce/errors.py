@@ -18,10 +18,6 @@ class MessageError(FedOnceError, ValueError):
     """A message from another party is damaged, malformed or does not belong here."""
 
 
-class AbsentPartyError(FedOnceError, TimeoutError):
-    """A party that is needed did not answer."""
-
-
 class FedOnceWarning(UserWarning):
     """Something works, though perhaps not as the caller meant it."""
 

@@ -7,6 +7,7 @@ as it would on its own machine.
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,17 +18,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fedonce import protocol
+from fedonce import learners, protocol
+from fedonce.aggregation import find_recipe
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.message import BITS, Traffic
 from fedonce.partition import Block, Parties, resolve
 from fedonce.party import Guest, Host
 from fedonce.tables import Table
+from fedonce.training import pick_device
 
 Present = Mapping[str, "ArrayLike | bool"] | None
 
@@ -55,7 +59,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit(self, X: Any, label: NDArray[Any], table: Table, present: Present) -> Self:
+    def _fit(self, table: Table, label: NDArray[Any], present: Present) -> Self:
         self._check_parameters()
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -78,6 +82,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             seed,
             self.device,
         )
+        self._host.check_label(label, table.n_rows)  # before the guests spend time
         engine = self._engine(guests, table, present)
         with _progress(self.verbose):
             fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine)
@@ -91,7 +96,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _outputs(self, X: Any, present: Present) -> NDArray[np.float64]:
-        check_is_fitted(self)
+        check_is_fitted(self, "traffic_")
         table = self._table(X, reset=False)
         engine = self._engine(self._guests, table, present)
         prediction = protocol.predict(self._host, self._columns(table, self.host_), engine)
@@ -132,7 +137,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
                 self._owner,
                 "present",
                 f"a dict of guests ({', '.join(map(repr, guests))}) to a boolean or a boolean a row",
-                present,
+                list(present) if isinstance(present, Mapping) else type(present).__name__,
             )
         masks = {}
         for name, given in present.items():
@@ -175,15 +180,14 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             for value in setting.values() if isinstance(setting, Mapping) else [setting]:
                 self._check_positive(parameter, value, nothing)
         self._check_positive("host_epochs", self.host_epochs, True)
-        if self.bits not in BITS or isinstance(self.bits, bool):
+        for learner in self.learner.values() if isinstance(self.learner, Mapping) else [self.learner]:
+            learners.make(learner, owner=self._owner)
+        find_recipe(self.recipe, None, (1,), self._owner)
+        if not isinstance(self.bits, Integral) or self.bits not in BITS:
             raise parameter_error(self._owner, "bits", f"one of {', '.join(map(str, BITS))}", self.bits)
-        if not isinstance(self.device, str) or self.device.split(":")[0] not in (
-            "auto",
-            "cpu",
-            "cuda",
-            "mps",
-        ):
-            raise parameter_error(self._owner, "device", "'auto', 'cpu', 'cuda' or 'mps'", self.device)
+        if not isinstance(self.device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
+            raise parameter_error(self._owner, "device", "'auto', 'cpu' or 'cuda'", self.device)
+        pick_device(self.device)
 
     def _check_positive(self, parameter: str, value: Any, nothing: bool) -> None:
         if value is None and nothing:
@@ -192,7 +196,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             raise parameter_error(self._owner, parameter, "a positive integer" + (" or None" if nothing else ""), value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the guests' representations out: a saved model must not carry other parties' data along."""
+        """Leave the guests' representations out: a saved model carries nobody's rows along."""
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("representations_", None)
         return state
@@ -275,21 +279,24 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
             raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")
         table = self._table(X, reset=True)
         label = column_or_1d(y, warn=True)
-        _check_label(label, table.n_rows)
+        Host("y", self._task).check_label(label, table.n_rows)
         check_classification_targets(label)
-        self._fit(X, label, table, present)
-        self.classes_ = self._host.classes
+        self._fit(table, label, present)
+        self.classes_: NDArray[Any] = np.asarray(self._host.classes)
         return self
 
     def predict_proba(self, X: Any, present: Present = None) -> NDArray[np.float64]:
         """Return a probability a class for each row; columns in the order of `classes_`."""
         return self._outputs(X, present)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None, present: Present = None) -> float:
+        """Return the accuracy."""
+        return float(accuracy_score(y, self.predict(X, present), sample_weight=sample_weight))
+
     def predict(self, X: Any, present: Present = None) -> NDArray[Any]:
         """Return the most probable class of each row."""
         probabilities = self.predict_proba(X, present)
-        classes: NDArray[Any] = np.asarray(self.classes_)
-        return classes[probabilities.argmax(axis=1)]
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
 
 class FedOnceRegressor(RegressorMixin, _FedOnce):  # type: ignore[misc]
@@ -303,31 +310,15 @@ class FedOnceRegressor(RegressorMixin, _FedOnce):  # type: ignore[misc]
             raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")
         table = self._table(X, reset=True)
         label = column_or_1d(y, dtype=np.float64, warn=True)
-        _check_label(label, table.n_rows)
-        return self._fit(X, label, table, present)
+        return self._fit(table, label, present)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, present: Present = None) -> float:
+        """Return the coefficient of determination, R squared."""
+        return float(r2_score(y, self.predict(X, present), sample_weight=sample_weight))
 
     def predict(self, X: Any, present: Present = None) -> NDArray[np.float64]:
         """Return a number for each row."""
         return self._outputs(X, present)
-
-
-def _check_label(label: NDArray[Any], n_rows: int) -> None:
-    if len(label) != n_rows:
-        raise InputError(
-            f"X has {n_rows} rows and y has {len(label)}: Found input variables with inconsistent numbers of samples."
-        )
-    missing = (
-        [value is None or value != value for value in label]
-        if label.dtype == object
-        else ~np.isfinite(label)
-        if label.dtype.kind == "f"
-        else [False]
-    )
-    if np.any(missing):
-        row = int(np.argmax(missing))
-        raise InputError(
-            f"The labels y must not contain NaN or infinity. Got {label[row]!r} in row {row}; drop such rows."
-        )
 
 
 @contextmanager

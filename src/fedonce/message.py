@@ -28,6 +28,7 @@ HEADER_LIMIT = 3072  # bytes of header; with the scale this keeps a message with
 SCALES_LIMIT = 64  # so many columns have a scale each; wider representations share one
 ROWS_LIMIT = 2**40
 DIM_LIMIT = 2**20
+VALUE_LIMIT = 1e12  # representations are of moderate size; larger numbers would upset the host's arithmetic
 _KEYS = ("format", "run", "party", "rows", "n", "d", "bits", "learner", "note", "spent", "checksum")
 
 
@@ -77,6 +78,11 @@ class Scale:
     @staticmethod
     def _levels(bits: int) -> int:
         return int(2**bits) - 1
+
+
+def is_name(name: object) -> bool:
+    """Tell whether something can name a party: printable text of 1 to 100 bytes."""
+    return isinstance(name, str) and name.isprintable() and 1 <= len(name.encode(errors="replace")) <= 100
 
 
 def row_digest(n_rows: int, ids: NDArray[np.uint8] | None = None) -> str:
@@ -129,7 +135,7 @@ class Representation:
         """Round values to what `bits` bits can carry, so that sender and receiver hold the same numbers."""
         if bits not in BITS:
             raise parameter_error("Representation", "bits", f"one of {BITS}", bits)
-        if not np.isfinite(values).all():
+        if not (np.abs(values) <= VALUE_LIMIT).all():
             raise MessageError(
                 f"Party {header.get('party')!r} learnt values that are not finite; lower its learning rate."
             )
@@ -206,6 +212,7 @@ class Representation:
         MessageError
             With the party's name (`party`, or the one that the message claims) and what is wrong.
         """
+        data = bytes(data)
         header = _read_header(data, party)
         fail = _Failure(party if party is not None else header["party"])
         if party is not None and header["party"] != party:
@@ -257,6 +264,8 @@ def _read_header(data: bytes, party: str | None) -> dict[str, str]:
         raise fail(f"its format version is {header['format']!r}, this program reads {FORMAT!r}; update the older side")
     if set(header) != set(_KEYS) or not all(isinstance(value, str) for value in header.values()):
         raise fail(f"its header must have the entries {', '.join(_KEYS)} and no others")
+    if not is_name(header["party"]):
+        raise fail("its party is not a name: printable text of 1 to 100 bytes")
     return header
 
 
@@ -273,11 +282,10 @@ def _decode(
     unknown = set(tensors) - {"values", "low", "high", "present", "ids"}
     if unknown or "values" not in tensors:
         raise fail(f"it carries tensors {sorted(tensors)}")
-    present = None
+    m = n
     if "present" in tensors:
         _expect(tensors, "present", np.uint8, (ceil(n / 8),), fail)
-        present = np.unpackbits(tensors["present"], count=n).astype(bool)
-    m = n if present is None else int(present.sum())
+        m = int(np.bitwise_count(tensors["present"]).sum())
     if "ids" in tensors and (tensors["ids"].ndim != 2 or tensors["ids"].dtype != np.uint8 or len(tensors["ids"]) != m):
         raise fail(f"its ids have shape {tensors['ids'].shape}, {m} rows of bytes were announced")
     scale, codes = None, None
@@ -291,8 +299,11 @@ def _decode(
         scale = _read_scale(tensors, d, fail)
         codes = tensors["values"] if bits == 8 else _unpack_nibbles(tensors["values"], m, d)
         values = scale.decode(codes, bits)
-    if not np.isfinite(values).all():
-        raise fail("it has values that are not finite")
+    if not (np.abs(values) <= VALUE_LIMIT).all():  # NaN is not, either
+        raise fail(f"it has values that are not finite, or beyond {VALUE_LIMIT:g}")
+    present = np.unpackbits(tensors["present"], count=n).view(bool) if "present" in tensors else None
+    if present is not None and int(present.sum()) != m:
+        raise fail("it marks rows as present beyond its last one")
     return cls(
         party=header["party"], values=values, rows=header["rows"], bits=bits, scale=scale, run=header["run"],
         present=present, ids=tensors.get("ids"), learner=header["learner"], note=header["note"],
@@ -307,7 +318,7 @@ def _read_scale(tensors: dict[str, NDArray[Any]], d: int, fail: _Failure) -> Sca
             raise fail(f"its scale has no {name!r}")
         _expect(tensors, name, np.float32, (width,), fail)
     low, high = tensors["low"], tensors["high"]
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+    if not ((np.abs(low) <= VALUE_LIMIT).all() and (np.abs(high) <= VALUE_LIMIT).all() and (low <= high).all()):
         raise fail("its scale is not a range")
     return Scale(low, high)
 

@@ -70,18 +70,14 @@ def _checked_copy(network: nn.Module, shape: Sequence[int], n_outputs: int) -> n
     try:
         with torch.no_grad():
             module.eval()
-            given = tuple(module(torch.zeros(2, *shape)).shape)
-    except RuntimeError as error:
-        raise parameter_error(
-            "encoder", "network", f"a module that takes rows of shape {tuple(shape)} ({error})", network
-        ) from error
+            outputs = module(torch.zeros(2, *shape))
+    except (RuntimeError, ValueError, TypeError) as error:
+        wanted = f"a module that takes rows of shape {tuple(shape)} ({error})"
+        raise parameter_error("a learner or recipe", "network", wanted, network) from error
+    given = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
     if given != (2, n_outputs):
-        raise parameter_error(
-            "encoder",
-            "network",
-            f"a module that gives {n_outputs} values a row (it gave {given[1:]})",
-            network,
-        )
+        wanted = f"a module that gives {n_outputs} values a row (for two rows it gave {given})"
+        raise parameter_error("a learner or recipe", "network", wanted, network)
     return module
 
 

@@ -9,6 +9,7 @@ from math import prod
 import numpy as np
 
 from fedonce.errors import InputError, parameter_error
+from fedonce.message import is_name
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,18 @@ def _positions_by_name(names: Sequence[Hashable]) -> dict[Hashable, int]:
 
 
 def _block(party: object, columns: object, lookup: Mapping[Hashable, int], n_columns: int, owner: str) -> Block:
-    if not isinstance(party, str) or not party or len(party.encode()) > 100:
-        raise parameter_error(owner, "parties", "keyed by names (text of 1 to 100 bytes)", party)
+    if not is_name(party):
+        raise parameter_error(owner, "parties", "keyed by names (printable text of 1 to 100 bytes)", party)
     shape = columns.shape if isinstance(columns, Pixels) else None
     listed = columns.columns if isinstance(columns, Pixels) else columns
     if isinstance(listed, slice):
         listed = range(*listed.indices(n_columns))
+    if (
+        isinstance(listed, Sequence | np.ndarray)
+        and len(listed) == n_columns
+        and all(isinstance(x, bool | np.bool_) for x in listed)
+    ):
+        listed = np.flatnonzero(listed).tolist()
     if isinstance(listed, str) or not isinstance(listed, Iterable):
         raise parameter_error(owner, "parties", f"a list of columns for party {party!r}", columns)
     positions = tuple(_position(column, party, lookup, n_columns, owner) for column in listed)
@@ -127,7 +134,7 @@ def _block(party: object, columns: object, lookup: Mapping[Hashable, int], n_col
     return Block(positions, shape)
 
 
-def _position(column: object, party: str, lookup: Mapping[Hashable, int], n_columns: int, owner: str) -> int:
+def _position(column: object, party: object, lookup: Mapping[Hashable, int], n_columns: int, owner: str) -> int:
     """Find a column by its name, else, for an integer, by its position."""
     if isinstance(column, Hashable) and column in lookup:
         return lookup[column]

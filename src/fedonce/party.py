@@ -15,7 +15,7 @@ from fedonce.learners import Auto
 from fedonce.message import BITS, Representation, Scale, row_digest
 from fedonce.preparation import Preparation
 from fedonce.randomness import party_generator
-from fedonce.tables import Table
+from fedonce.tables import Table, is_missing
 from fedonce.training import Epoch, Rows, pick_device
 
 logger = logging.getLogger(__name__)
@@ -69,11 +69,11 @@ class Guest:
         own = Table.of(table)
         if not own.n_rows:
             raise InputError(f"Party {self.name!r} has no rows to learn from.")
+        self._check_present(own, present)
         rows = self.preparation.fit(own).transform(own)
-        device = pick_device(self.device)
         rng = party_generator(self.random_state, self.name)
-        self.history = self.learner.fit(rows, self.dim, rng, device)
-        values = self.learner.transform(rows, device)
+        self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
+        values = self._values(rows)
         self.scale = Scale.fit(values, self.bits)
         logger.info("guest %s: learnt %d values a row from %d rows", self.name, values.shape[1], len(values))
         return self._message(values, present)
@@ -82,8 +82,26 @@ class Guest:
         """Return the message for rows to be predicted, with what was learnt and the scale frozen then."""
         if self.scale is None:
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
-        rows = self.preparation.transform(Table.of(table))
-        return self._message(self.learner.transform(rows, pick_device(self.device)), present)
+        own = Table.of(table)
+        self._check_present(own, present)
+        return self._message(self._values(self.preparation.transform(own)), present)
+
+    def _check_present(self, own: Table, present: NDArray[np.bool_] | None) -> None:
+        if present is not None and int(present.sum()) != own.n_rows:
+            raise InputError(
+                f"Party {self.name!r} has a table of {own.n_rows} rows, and 'present' marks {int(present.sum())}; "
+                "the table must hold the marked rows and no others."
+            )
+
+    def _values(self, rows: Rows) -> Rows:
+        """Let the learner, which may be the user's own, transform rows, and check what it gives."""
+        values = np.asarray(self.learner.transform(rows, pick_device(self.device)), dtype=np.float32)
+        if values.ndim != 2 or len(values) != len(rows) or not 1 <= values.shape[1] <= self.dim:
+            raise InputError(
+                f"The learner {self.learner.name!r} of party {self.name!r} must give {len(rows)} rows of 1 to {self.dim} values. "
+                f"Got an array of shape {values.shape}."
+            )
+        return values
 
     def _message(self, values: Rows, present: NDArray[np.bool_] | None) -> Representation:
         assert self.scale is not None
@@ -129,7 +147,9 @@ class Host:
     def aggregate(self, table: Any, label: Any, messages: Sequence[Representation]) -> list[Epoch]:
         """Train the model on the host's rows and labels and on the messages that arrived; return its history."""
         own = Table.of(table)
-        target = self._target(np.asarray(label), own.n_rows)
+        target = self._target(label, own.n_rows)
+        if any(message.party == self.name for message in messages):
+            raise MessageError(f"The message of party {self.name!r} is refused: that is the host's own name.")
         self.dims = {message.party: message.dim for message in messages}
         values, present = arrange(messages, self.dims, own.n_rows, self.run)
         rows = self.preparation.fit(own).transform(own)
@@ -142,18 +162,43 @@ class Host:
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
 
-    def _target(self, label: NDArray[Any], n_rows: int) -> NDArray[Any]:
-        """Return classes as their positions, numbers standardised."""
-        if len(label) != n_rows:
+    def check_label(self, label: Any, n_rows: int) -> None:
+        """Raise where labels cannot be learnt from, before anybody spends time on it."""
+        values = np.asarray(label)
+        if values.shape != (n_rows,) or not n_rows:
             raise InputError(
-                f"The host {self.name!r} has {n_rows} rows and {len(label)} labels; there must be one label a row."
+                f"The host {self.name!r} has {n_rows} rows and labels of shape {values.shape}; there must be one label a row. "
+                "(Found input variables with inconsistent numbers of samples.)"
             )
+        if values.dtype == object:
+            bad = np.array([is_missing(value) for value in values])
+        else:
+            bad = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(n_rows, bool)
+        if bad.any():
+            row = int(bad.argmax())
+            found = values.tolist()[row]
+            raise InputError(
+                f"The labels y must not contain NaN or infinity. Got {found!r} in row {row}; drop such rows."
+            )
+        if self.task == "regression":
+            with np.errstate(over="ignore", invalid="ignore"):
+                if not np.isfinite(values.astype(np.float64).var()):
+                    raise InputError("The labels y are too large to scale; divide them by a constant.")
+            return
+        try:
+            classes = np.unique(values)
+        except TypeError:
+            raise InputError("The labels y mix text and numbers; make them all one or the other.") from None
+        if len(classes) < 2:
+            raise InputError(f"The labels must have at least two classes. Got one class only: {classes.tolist()[0]!r}.")
+
+    def _target(self, label: Any, n_rows: int) -> NDArray[Any]:
+        """Return classes as their positions, numbers standardised."""
+        self.check_label(label, n_rows)
         if self.task == "classification":
-            self.classes, codes = np.unique(label, return_inverse=True)
-            if len(self.classes) < 2:
-                raise InputError(f"The labels must have at least two classes. Got one class only: {self.classes[0]!r}.")
+            self.classes, codes = np.unique(np.asarray(label), return_inverse=True)
             return codes.astype(np.int64)
-        numbers = label.astype(np.float64)
+        numbers = np.asarray(label).astype(np.float64)
         spread = float(numbers.std())
         self.offset, self.spread = float(numbers.mean()), spread if spread > 0 else 1.0
         return (numbers - self.offset) / self.spread
@@ -205,6 +250,8 @@ def _check_belongs(message: Representation, dims: Mapping[str, int], n_rows: int
         raise MessageError(
             f"{refused}the model was trained without this party ({', '.join(dims) or 'no guest'}); train again with it."
         )
+    if message.ids is not None:
+        raise MessageError(f"{refused}it names rows by ids, and here rows are known by an agreed order alone.")
     if message.run != run:
         raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {run!r}.")
     if message.rows != row_digest(n_rows):

@@ -18,12 +18,12 @@ from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
 from fedonce.errors import FedOnceWarning, InputError
-from fedonce.tables import Table
+from fedonce.tables import Table, as_text, is_missing
 
 ONE_HOT_LIMIT = 32  # categories with more values than this are hashed
 HASHED_WIDTH = 32  # columns that a hashed category becomes
-SPARSE_LIMIT = 4096  # a sparse table wider than this is hashed into SKETCH_WIDTH columns
-SKETCH_WIDTH = 1024
+SKETCH_WIDTH = 1024  # columns that a very wide sparse table becomes
+SPARSE_LIMIT = SKETCH_WIDTH
 BLOCK = 2**21  # numbers at a time: bounds the memory beyond input and output
 CLIP = 8.0  # standard deviations; what lies further out is set to this
 
@@ -42,16 +42,24 @@ class Preparation:
 
     party: str
     shape: tuple[int, ...] | None = None
+    names: tuple[Hashable, ...] = ()
+    named: bool = False
+    sketched: bool = False
+    whole: bool = False  # one step for all columns together, or one a column
     steps: list[Any] = field(default_factory=list)
 
     def fit(self, table: Table) -> Preparation:
         """Learn means, scales and categories from the party's training rows."""
+        if not table.names:
+            raise InputError(f"Party {self.party!r} has no columns.")
+        self.names, self.named = table.names, table.named
+        self.whole = self.shape is not None or table.matrix is not None
+        self.sketched = sparse.issparse(table.matrix) and len(table.names) > SPARSE_LIMIT
         if self.shape is not None:
-            self.steps = [_PixelStep.fit(self._dense(table), self.party, self.shape)]
-        elif table.matrix is not None:
-            matrix = self._dense(table)
-            names = table.names if matrix.shape[1] == len(table.names) else tuple(range(matrix.shape[1]))
-            self.steps = [_NumberStep.fit(matrix, names, self.party)]
+            self.steps = [_PixelStep.fit(self._dense(table), self.party)]
+        elif self.whole:
+            names = tuple(range(SKETCH_WIDTH)) if self.sketched else table.names
+            self.steps = [_NumberStep.fit(self._dense(table), names, self.party)]
         else:
             self.steps = [
                 _CategoryStep.fit(column, name, self.party)
@@ -62,35 +70,53 @@ class Preparation:
         return self
 
     def transform(self, table: Table) -> NDArray[np.float32]:
-        """Return the party's rows as an array: (n, columns), or (n, channels, rows, columns) for pixels."""
-        if self.shape is not None or table.matrix is not None:
+        """Return the party's rows as an array: (n, columns), or (n, channels, rows, columns) for pixels.
+
+        The table may come from another library than the one fitted on; its columns must be the same.
+        """
+        renamed = table.named and self.named and list(map(str, table.names)) != list(map(str, self.names))
+        if renamed or len(table.names) != len(self.names):
+            raise InputError(
+                f"Party {self.party!r} learnt from {_shown(self.names)}; got {_shown(table.names)}. "
+                "Give the same columns in the same order."
+            )
+        if self.whole:
             prepared: NDArray[np.float32] = self.steps[0].transform(self._dense(table))
             return prepared if self.shape is None else prepared.reshape(len(prepared), *self.shape)
+        columns = table.columns if table.matrix is None else tuple(self._dense(table).T)
         parts = []
-        for step, column, name in zip(self.steps, table.columns, table.names, strict=True):
-            if isinstance(step, _NumberStep) and column.dtype == object:
-                raise InputError(
-                    f"Column {name!r} of party {self.party!r} held numbers in training and holds text now."
-                )
-            parts.append(step.transform(column[:, None] if isinstance(step, _NumberStep) else _as_text(column)))
-        return np.hstack(parts) if parts else np.zeros((table.n_rows, 0), np.float32)
+        for step, column, name in zip(self.steps, columns, self.names, strict=True):
+            if isinstance(step, _CategoryStep):
+                parts.append(step.transform(_as_categories(column)))
+            else:
+                self._refuse_text(column, name)
+                parts.append(step.transform(column[:, None]))
+        return np.hstack(parts)
 
     def _dense(self, table: Table) -> NDArray[Any]:
         """Return a table of numbers as a dense array; a very wide sparse one as a count sketch of it."""
         matrix = table.matrix
         if matrix is None:
-            if any(column.dtype == object for column in table.columns):
-                raise InputError(f"The pixels of party {self.party!r} must be numbers. Got text.")
-            return np.column_stack(table.columns)
-        if not sparse.issparse(matrix):
-            return np.asarray(matrix)
-        if not np.isfinite(matrix.data).all():
+            for column, name in zip(table.columns, table.names, strict=True):
+                self._refuse_text(column, name)
+            matrix = np.column_stack(table.columns)
+        if sparse.issparse(matrix) and not np.isfinite(matrix.data).all():
             raise InputError(
                 f"A sparse table has no missing values, and party {self.party!r} has NaN or infinity in it."
             )
-        if matrix.shape[1] > SPARSE_LIMIT:
-            matrix = matrix @ _count_sketch(matrix.shape[1])
-        return np.asarray(matrix.toarray(), dtype=np.float32)
+        if self.sketched:
+            matrix = matrix @ _count_sketch(len(self.names))
+        return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
+
+    def _refuse_text(self, column: NDArray[Any], name: Hashable) -> None:
+        if column.dtype == object:
+            raise InputError(
+                f"Column {name!r} of party {self.party!r} must hold numbers, as in training or as pixels do. Got text."
+            )
+
+
+def _shown(names: tuple[Hashable, ...]) -> str:
+    return f"{len(names)} columns ({', '.join(map(repr, names[:5]))}{', ...' if len(names) > 5 else ''})"
 
 
 @dataclass
@@ -112,16 +138,22 @@ class _NumberStep:
             known = ~np.isnan(block)
             if origin is None:
                 origin = np.where(known.any(axis=0), block[known.argmax(axis=0), np.arange(width)], 0.0)
-            filled = np.where(known, block - origin, 0.0)
-            count += known.sum(axis=0)
-            total += filled.sum(axis=0)
-            square += np.square(filled).sum(axis=0)
-        empty = [name for name, seen in zip(names, count, strict=True) if not seen]
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused below
+                filled = np.where(known, block - origin, 0.0)
+                count += known.sum(axis=0)
+                total += filled.sum(axis=0)
+                square += np.square(filled).sum(axis=0)
+        empty = ", ".join(repr(name) for name, seen in zip(names, count, strict=True) if not seen)
         if empty:
             warnings.warn(
-                f"Party {party!r} has no value at all in column {empty[0]!r}; it is set to zero.",
+                f"Party {party!r} has no value at all in column {empty}; it is set to zero.",
                 FedOnceWarning,
                 stacklevel=2,
+            )
+        if not np.isfinite(square).all():
+            large = names[int(np.argmin(np.isfinite(square)))]
+            raise InputError(
+                f"Party {party!r} has numbers too large to scale in column {large!r}; divide the column by a constant."
             )
         shift = total / np.maximum(count, 1)
         variance = np.maximum(square / np.maximum(count, 1) - shift**2, 0)
@@ -178,17 +210,18 @@ class _CategoryStep:
     @staticmethod
     def _hashed(column: NDArray[np.object_], counts: dict[str, int]) -> NDArray[np.float32]:
         """Two signed hash columns a value, so that few pairs of values share both, and the logarithm of its count."""
-        cache: dict[str | None, NDArray[np.float32]] = {}
-        for value in set(column):
-            vector = np.zeros(HASHED_WIDTH + 1, np.float32)
-            for seed in (1, 2) if value is not None else ():
+        values = list(dict.fromkeys(column))
+        vectors = np.zeros((len(values), HASHED_WIDTH + 1), np.float32)
+        most = np.log1p(max(counts.values()))
+        for vector, value in zip(vectors, values, strict=True):
+            if value is None:  # missing: zeros
+                continue
+            for seed in (1, 2):
                 code = murmurhash3_32(value, seed=seed, positive=True)
                 vector[(code >> 1) % HASHED_WIDTH] += 1 if code & 1 else -1
-            vector[-1] = np.log1p(counts.get(value or "", 0)) / np.log1p(max(counts.values()))
-            cache[value] = vector
-        return (
-            np.stack([cache[value] for value in column]) if len(column) else np.zeros((0, HASHED_WIDTH + 1), np.float32)
-        )
+            vector[-1] = np.log1p(counts.get(value, 0)) / most
+        position = {value: row for row, value in enumerate(values)}
+        return vectors[np.array([position[value] for value in column], dtype=np.intp)]
 
 
 @dataclass
@@ -200,7 +233,7 @@ class _PixelStep:
     scale: float
 
     @classmethod
-    def fit(cls, matrix: NDArray[Any], party: str, shape: tuple[int, ...]) -> _PixelStep:
+    def fit(cls, matrix: NDArray[Any], party: str) -> _PixelStep:
         step = cls(party, 0.0, 1.0)
         step._check(matrix)
         deviation = float(np.std(matrix, dtype=np.float64))
@@ -214,19 +247,18 @@ class _PixelStep:
         return scaled
 
     def _check(self, matrix: NDArray[Any]) -> None:
-        if matrix.dtype.kind == "f" and not np.isfinite(matrix).all():
+        if matrix.dtype.kind == "f" and not (np.abs(matrix) < 1e30).all():
             raise InputError(
-                f"Pixels have no missing values, and party {self.party!r} has NaN or infinity in rows that are present. "
-                "Fill them, or mark the rows as absent with 'present'."
+                f"Pixels have no missing values, and party {self.party!r} has NaN, infinity or a number beyond 1e30 "
+                "in rows that are present. Fill them, or mark the rows as absent with 'present'."
             )
 
 
-def _as_text(column: NDArray[Any]) -> NDArray[np.object_]:
-    """Return numbers as the text they would be in a column of categories: 2 and 2.0 are "2", NaN is missing."""
+def _as_categories(column: NDArray[Any]) -> NDArray[np.object_]:
+    """Return numbers as the text that they are in a column of categories; NaN is missing."""
     if column.dtype == object:
         return column
-    texts = [None if value != value else str(int(value) if value == int(value) else value) for value in column.tolist()]
-    return np.array(texts, dtype=object)
+    return np.array([None if is_missing(value) else as_text(value) for value in column.tolist()], dtype=object)
 
 
 def _blocks(matrix: NDArray[Any], names: tuple[Hashable, ...], party: str) -> Any:

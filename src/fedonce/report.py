@@ -16,16 +16,24 @@ from fedonce.errors import InputError
 PAGE = Path(__file__).with_name("report.html.jinja")
 
 
-def write(demo: Demonstration, folder: Path) -> Path:
-    """Write `report.html` into a folder, pictures inside, and return its path."""
+def check_installed() -> None:
+    """Raise where the libraries of the extra `report` are missing."""
     try:
-        import jinja2
+        import jinja2  # noqa: F401
         import matplotlib
+
+        matplotlib.use("Agg")
     except ImportError as error:
         raise InputError(
             f"The report needs {error.name}, which is not installed. Try: pip install 'fedonce[report]'"
         ) from None
-    matplotlib.use("Agg")
+
+
+def write(demo: Demonstration, folder: Path) -> Path:
+    """Write `report.html` into a folder, pictures inside, and return its path."""
+    check_installed()
+    import jinja2
+
     environment = jinja2.Environment(autoescape=True)
     page = environment.from_string(PAGE.read_text(encoding="utf-8")).render(
         demo=demo, version=__version__, plot=_png(_plot(demo)), quadrants=_png(_quadrants(demo))
@@ -45,20 +53,19 @@ def _plot(demo: Demonstration) -> Any:
     for outcome, colour in zip(yardsticks, ("#8c959f", "#1b1f24"), strict=False):
         axes.axhline(100 * outcome.accuracy, color=colour, linestyle="--", linewidth=1)
         axes.annotate(
-            f"{outcome.method} {100 * outcome.accuracy:.1f} %", (0.01, 100 * outcome.accuracy), xycoords=("axes fraction", "data"),
-            xytext=(0, 3), textcoords="offset points", color=colour, va="bottom",
+            f"{outcome.method} {100 * outcome.accuracy:.1f} %", (0.01, 100 * outcome.accuracy), color=colour,
+            xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points", va="bottom",
         )  # fmt: skip
-    sent = sorted((o for o in demo.outcomes if o.messages), key=lambda o: o.accuracy)
-    markers = dict(zip([o.method for o in sent], "os^Dv", strict=False))
-    for outcome in sent:
+    sent = [outcome for outcome in demo.outcomes if outcome.messages]
+    for outcome, marker in zip(sent, "os^Dv", strict=False):
         label = f"{outcome.method} {100 * outcome.accuracy:.1f} %"
-        axes.plot(
-            outcome.bytes,
-            100 * outcome.accuracy,
-            markers[outcome.method],
-            markersize=9,
-            label=label,
-            alpha=0.8,
+        axes.plot(outcome.bytes, 100 * outcome.accuracy, marker, markersize=9, label=label, alpha=0.8)
+    pca = [*demo.curve, *(outcome for outcome in sent if outcome.method == "FedOnce (pca)")]
+    axes.plot([o.bytes for o in pca], [100 * o.accuracy for o in pca], "-", color="#bc4c00", linewidth=1, zorder=0)
+    for o in demo.curve:
+        axes.plot(o.bytes, 100 * o.accuracy, "s", color="#bc4c00", markersize=5)
+        axes.annotate(
+            f"pca {o.method}", (o.bytes, 100 * o.accuracy), xytext=(6, -11), textcoords="offset points", fontsize=9
         )
     axes.set_xlim(0, 1.5 * max(outcome.bytes for outcome in sent))
     lowest = min(100 * outcome.accuracy for outcome in demo.outcomes)

@@ -27,6 +27,7 @@ class Table:
     """
 
     names: tuple[Hashable, ...]
+    named: bool = False  # whether names are the user's own, or mere positions
     matrix: Any = None
     columns: tuple[Numbers | Categories, ...] = ()
 
@@ -38,11 +39,13 @@ class Table:
         if sparse.issparse(data):
             return cls._of_matrix(sparse.csr_array(data))
         try:
-            frame = nw.from_native(data, eager_only=True, pass_through=True)
+            frame = nw.from_native(data, pass_through=True)
         except DuplicateError as error:
             raise InputError(f"The table's column names must be unique; rename one of each. {error}") from None
         if isinstance(frame, nw.DataFrame):
             return cls._of_frame(frame)
+        if isinstance(frame, nw.LazyFrame):
+            raise InputError("A lazy table has no rows yet; call .collect() first.")
         matrix = np.asarray(data)
         if matrix.ndim != 2:
             raise InputError(
@@ -65,10 +68,13 @@ class Table:
 
     @classmethod
     def _of_frame(cls, frame: nw.DataFrame[Any]) -> Table:
-        names = tuple(getattr(frame.to_native(), "columns", frame.columns))
+        native = frame.to_native()
+        # pandas may name columns by anything, and narwhals gives text.
+        names = tuple(native.columns) if nw.dependencies.is_pandas_dataframe(native) else tuple(frame.columns)
         columns = [frame[:, j] for j in range(len(names))]
         return cls(
             names,
+            named=True,
             columns=tuple(_from_series(column, name) for column, name in zip(columns, names, strict=True)),
         )
 
@@ -83,16 +89,16 @@ class Table:
         """Return some of the columns."""
         names = tuple(self.names[j] for j in positions)
         if self.matrix is None:
-            return Table(names, columns=tuple(self.columns[j] for j in positions))
+            return Table(names, self.named, columns=tuple(self.columns[j] for j in positions))
         contiguous = list(positions) == list(range(positions[0], positions[0] + len(positions))) if positions else False
         key = slice(positions[0], positions[0] + len(positions)) if contiguous else list(positions)
-        return Table(names, matrix=self.matrix[:, key])
+        return Table(names, self.named, matrix=self.matrix[:, key])
 
     def take(self, rows: NDArray[np.bool_] | slice) -> Table:
         """Return some of the rows."""
         if self.matrix is None:
-            return Table(self.names, columns=tuple(column[rows] for column in self.columns))
-        return Table(self.names, matrix=self.matrix[rows])
+            return Table(self.names, self.named, columns=tuple(column[rows] for column in self.columns))
+        return Table(self.names, self.named, matrix=self.matrix[rows])
 
 
 def _from_series(series: nw.Series[Any], name: Hashable) -> Numbers | Categories:
@@ -102,15 +108,19 @@ def _from_series(series: nw.Series[Any], name: Hashable) -> Numbers | Categories
             return np.asarray(series.to_numpy())
         numbers = series.cast(nw.Float64) if not dtype.is_float() else series
         return np.asarray(numbers.fill_null(float("nan")).to_numpy())
-    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum) or dtype in (nw.Object, nw.Unknown):
-        return _from_objects(np.asarray(series.to_list(), dtype=object), name)
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
+        return np.array([None if is_missing(value) else as_text(value) for value in series.to_list()], dtype=object)
+    if dtype in (nw.Object, nw.Unknown):
+        values = np.empty(len(series), dtype=object)
+        values[:] = series.to_list()
+        return _from_objects(values, name)
     raise InputError(f"Column {name!r} has type {dtype}; use numbers, booleans or categories (text), or drop it.")
 
 
 def _from_objects(values: NDArray[Any], name: Hashable) -> Numbers | Categories:
     """Sort out a column of Python objects: all numbers, or categories."""
     objects = values.astype(object)
-    missing = np.fromiter((_is_missing(value) for value in objects), dtype=bool, count=len(objects))
+    missing = np.fromiter((is_missing(value) for value in objects), dtype=bool, count=len(objects))
     known = objects[~missing]
     for value in known:
         if not isinstance(value, str | bytes | bool | int | float | np.generic):
@@ -123,11 +133,11 @@ def _from_objects(values: NDArray[Any], name: Hashable) -> Numbers | Categories:
         numbers[~missing] = known.astype(np.float64)
         return numbers
     categories = np.empty(len(objects), dtype=object)
-    categories[~missing] = [_text(value) for value in known]
+    categories[~missing] = [as_text(value) for value in known]
     return categories
 
 
-def _is_missing(value: object) -> bool:
+def is_missing(value: object) -> bool:
     """Tell None, NaN and pandas' NA, which are the values that do not equal themselves."""
     if value is None:
         return True
@@ -135,5 +145,12 @@ def _is_missing(value: object) -> bool:
     return not isinstance(equal, bool | np.bool_) or not equal
 
 
-def _text(value: object) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+def as_text(value: object) -> str:
+    """Return a category's name: 2 and 2.0 are "2", whatever type the column has at training and at prediction."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool | int | float | np.generic) and np.isfinite(value) and value == int(value):
+        return str(int(value))
+    return str(value)

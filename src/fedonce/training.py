@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedonce.closedform import ClosedForm
+from fedonce.errors import InputError, parameter_error
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +55,13 @@ class Training:
     schedule: str = "constant"
     decoupled: bool = False  # AdamW instead of Adam
 
+    def __post_init__(self) -> None:
+        if self.schedule not in ("constant", "one-cycle"):
+            raise parameter_error("Training", "schedule", "'constant' or 'one-cycle'", self.schedule)
+        for name in ("epochs", "batch"):
+            if getattr(self, name) < 1:
+                raise parameter_error("Training", name, "a positive integer", getattr(self, name))
+
     def rate_at(self, progress: float) -> float:
         """Return the rate after a share of all steps: constant, or rising for 30 % of them and then falling to nothing."""
         if self.schedule == "constant":
@@ -79,6 +87,10 @@ def train(update: Update, n_rows: int, step: Step, training: Training, rng: np.r
     history: list[Epoch] = []
     for epoch in range(training.epochs):
         loss = run_epoch(update, n_rows, step, training, epoch, rng)
+        if not math.isfinite(loss):
+            raise InputError(
+                f"Training diverged: the loss of epoch {epoch + 1} is {loss}. Lower the rate ({training.rate})."
+            )
         history.append(Epoch(epoch=epoch + 1, loss=loss))
         logger.debug("epoch %d of %d: loss %.6g", epoch + 1, training.epochs, loss)
     return history
@@ -129,7 +141,7 @@ def apply(network: nn.Module, rows: Rows | Sequence[Rows], device: torch.device)
 
     Matrix products choose their order of additions by the matrix's size, so the same row can differ in its last bits
     between calls of different length. Here every block has the same size (the last one is filled up), and sums are
-    carried in float64 and rounded once: the same row gives the same bits in any company.
+    carried in float64 and rounded once, so that such differences vanish in the rounding.
     """
     inputs = [rows] if isinstance(rows, np.ndarray) else list(rows)
     exact = copy.deepcopy(network).to(device, torch.float64).eval()
@@ -151,4 +163,8 @@ def pick_device(device: str) -> torch.device:
     """Return the device of a name; "auto" is a GPU where there is one."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InputError(
+            f"The device {device!r} was asked for, and torch sees no GPU here. Use device='auto' or 'cpu'."
+        )
     return torch.device(device)

@@ -17,19 +17,21 @@ def low_rank(n, rank, columns, noise, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("rows", "kind"),
+    ("rows", "dim", "kind"),
     [
-        (low_rank(200, 3, 20, 0.05), PCA),
-        (low_rank(200, 20, 20, 1.0), Autoencoder),
-        (low_rank(200, 4, 4, 1.0), PCA),
-        (low_rank(200, 4, 144, 1.0).reshape(200, 1, 12, 12), Patches),
+        (low_rank(200, 3, 20, 0.05), 8, PCA),
+        (low_rank(500, 60, 60, 1.0), 8, Autoencoder),
+        (low_rank(200, 4, 4, 1.0), 8, PCA),
+        (low_rank(200, 4, 144, 1.0).reshape(200, 1, 12, 12), 16, Patches),
+        (low_rank(200, 4, 144, 1.0).reshape(200, 1, 12, 12), 8, PCA),
+        (low_rank(200, 4, 16, 1.0).reshape(200, 1, 4, 4), 16, PCA),
     ],
 )
-def test_choice_by_the_party_s_own_rows(rows, kind):
-    assert isinstance(choose(rows, 8), kind)
+def test_choice_by_the_party_s_own_rows(rows, dim, kind):
+    assert isinstance(choose(rows, dim), kind)
 
 
 def test_epochs_reach_what_was_chosen():
     auto = Auto(epochs=2)
-    history = auto.fit(low_rank(200, 20, 20, 1.0), 4, np.random.default_rng(0), torch.device("cpu"))
+    history = auto.fit(low_rank(500, 60, 60, 1.0), 4, np.random.default_rng(0), torch.device("cpu"))
     assert len(history) == 2

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fedonce import FedOnceClassifier, InputError
-from fedonce.learners import LEARNERS, NAT, PCA, Learner, Random, make, register
+from fedonce.learners import LEARNERS, NAT, PCA, Learner, make, register
 from tests.conftest import make_table
 
 CPU = torch.device("cpu")
@@ -113,11 +113,3 @@ def test_a_user_s_own_learner():
         del LEARNERS["first"]
     assert model.representations_["party2"].learner == "first"
     assert model.representations_["party2"].dim == 2
-
-
-def test_random_looks_at_no_row():
-    learner, other = Random(), Random()
-    learner.fit(rows_of((6,)), 3, np.random.default_rng(0), CPU)
-    other.fit(rows_of((6,), seed=9), 3, np.random.default_rng(0), CPU)
-    probe = rows_of((6,), seed=2)
-    np.testing.assert_array_equal(learner.transform(probe, CPU), other.transform(probe, CPU))

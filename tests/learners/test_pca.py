@@ -17,6 +17,16 @@ def test_equals_scikit_learn(rng):
     np.testing.assert_allclose(np.abs(pca.transform(rows, CPU)), np.abs(expected), atol=1e-3)
 
 
+def test_more_columns_than_rows(rng):
+    rows = (rng.standard_normal((20, 5)) @ rng.standard_normal((5, 90))).astype(np.float32)
+    pca = PCA()
+    pca.fit(rows, 8, rng, CPU)
+    values = pca.transform(rows, CPU)
+    expected = Reference(5, svd_solver="full").fit_transform(rows.astype(np.float64))
+    assert values.shape == (20, 5)
+    np.testing.assert_allclose(np.abs(values), np.abs(expected), atol=1e-3)
+
+
 def test_gives_no_more_values_than_columns_that_vary(rng):
     rows = np.column_stack([rng.standard_normal((50, 2)), np.zeros(50)]).astype(np.float32)
     pca = PCA()

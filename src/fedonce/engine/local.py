@@ -69,5 +69,9 @@ class LocalEngine:
 
 def _learn(guest: Guest, table: Table, mask: NDArray[np.bool_] | None) -> tuple[Guest, bytes]:
     """Run in the guest's process; the fitted guest comes back so that it can represent rows later."""
-    message = guest.learn(table, mask)
+    try:
+        message = guest.learn(table, mask)
+    except Exception as error:
+        error.add_note(f"(party {guest.name!r} failed in learn)")
+        raise
     return guest, message.to_bytes()

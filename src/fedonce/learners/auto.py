@@ -12,24 +12,24 @@ from fedonce.errors import InputError
 from fedonce.learners.autoencoder import Autoencoder
 from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.patches import Patches
-from fedonce.learners.pca import PCA, components, second_moments
+from fedonce.learners.pca import PCA, principal
 from fedonce.training import Epoch, Rows
 
 SMALLEST_PATCH_IMAGE = 10  # pixels a side
+LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better
 ENOUGH_VARIANCE = 0.65  # share of the variance that PCA must keep to be chosen
 
 
 def choose(rows: Rows, dim: int) -> Learner:
     """Choose a learner from one guest's prepared rows, without labels.
 
-    Images of ten or more pixels a side: patches. Else PCA, unless it loses more than a third of the variance: then an
-    autoencoder, which makes more of few values.
+    Images: patches where they have ten or more pixels a side and sixteen or more values are asked for, else PCA.
+    Tables: PCA, unless it loses more than a third of the variance; then an autoencoder, which makes more of few values.
     """
-    if rows.ndim == 4 and min(rows.shape[2:]) >= SMALLEST_PATCH_IMAGE:
-        return Patches()
-    covariance = second_moments(rows)[1]
-    kept = components(covariance, min(dim, len(covariance)))[0].sum()
-    return PCA() if kept >= ENOUGH_VARIANCE * np.trace(covariance) else Autoencoder()
+    if rows.ndim == 4:
+        return Patches() if min(rows.shape[2:]) >= SMALLEST_PATCH_IMAGE and dim >= LEAST_PATCH_DIM else PCA()
+    _, variances, _, total = principal(rows, dim)
+    return PCA() if variances.sum() >= ENOUGH_VARIANCE * total else Autoencoder()
 
 
 @dataclass(eq=False)

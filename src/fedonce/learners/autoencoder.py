@@ -14,7 +14,7 @@ from fedonce.closedform import ClosedForm
 from fedonce.learners.base import NetworkLearner, epochs_for
 from fedonce.networks import mlp
 from fedonce.randomness import torch_seeded
-from fedonce.training import Batch, Epoch, Rows, Training, autograd_step, closed_form_step, train
+from fedonce.training import Batch, Epoch, Rows, Training, autograd_step, closed_form_step
 
 
 @dataclass(eq=False)
@@ -49,7 +49,7 @@ class Autoencoder(NetworkLearner):
                 if ClosedForm.supports(whole, device):
                     form, flat = ClosedForm(whole), data.numpy()
                     step = closed_form_step(form, flat, lambda batch, outputs, epoch: flat[batch])
-                    return train(form.adam(self.weight_decay, decoupled=True), len(rows), step, training, rng)
+                    return self.train(form.adam(self.weight_decay, decoupled=True), len(rows), step, training, rng)
 
             def loss(batch: Batch, epoch: int) -> Tensor:
                 own = data[torch.from_numpy(batch).to(device)]
@@ -57,4 +57,4 @@ class Autoencoder(NetworkLearner):
                 return (rebuilt - own.flatten(1)).square().sum(dim=1).mean()
 
             parameters = [*network.train().parameters(), *decoder.parameters()]
-            return train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)
+            return self.train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)

@@ -14,7 +14,7 @@ from torch import nn
 from fedonce.errors import InputError
 from fedonce.networks import encoder
 from fedonce.randomness import torch_seeded
-from fedonce.training import Epoch, Rows, apply
+from fedonce.training import Epoch, Rows, Step, Training, Update, apply, train
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -75,6 +75,14 @@ class NetworkLearner(Learner):
         self.shape_, self.dim_ = rows.shape[1:], dim
         self.network_ = self.build(self.shape_, dim).to(device, torch.get_default_dtype())
         return self.network_
+
+    def train(
+        self, update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator
+    ) -> list[Epoch]:
+        """Train the encoder, and bring it home from the GPU."""
+        history = train(update, n_rows, step, training, rng)
+        self.fitted().cpu()
+        return history
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Run the encoder over rows."""

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedonce.closedform import ClosedForm
+from fedonce.errors import InputError, parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for
 from fedonce.randomness import torch_seeded
 from fedonce.targets import assign, draw_targets
-from fedonce.training import Batch, Epoch, Rows, Training, autograd_step, closed_form_step, train
+from fedonce.training import Batch, Epoch, Rows, Training, autograd_step, closed_form_step
 
 
 @dataclass(eq=False)
@@ -49,6 +50,8 @@ class NAT(NetworkLearner):
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared distance to the assigned targets."""
+        if self.update_every < 1:
+            raise parameter_error("NAT", "update_every", "a positive integer", self.update_every)
         epochs = epochs_for(len(rows), self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
         training = Training(epochs, self.batch, self.rate, self.weight_decay)
         with torch_seeded(rng):
@@ -59,6 +62,8 @@ class NAT(NetworkLearner):
 
             def target_of(batch: Batch, outputs: NDArray[Any], epoch: int) -> NDArray[Any]:
                 """Return the batch's targets; they persist, so a row keeps its own until the next assignment."""
+                if not np.isfinite(outputs).all():
+                    raise InputError(f"NAT diverged in epoch {epoch + 1}. Lower its rate ({self.rate}).")
                 own = targets[batch]
                 if epoch % self.update_every == 0:
                     own = targets[batch] = own[assign(outputs, own)]
@@ -67,7 +72,7 @@ class NAT(NetworkLearner):
             if isinstance(network, nn.Sequential) and ClosedForm.supports(network, device):
                 form = ClosedForm(network)
                 step = closed_form_step(form, data.numpy(), target_of)
-                return train(form.adam(self.weight_decay), len(rows), step, training, rng)
+                return self.train(form.adam(self.weight_decay), len(rows), step, training, rng)
 
             def loss(batch: Batch, epoch: int) -> Tensor:
                 outputs: Tensor = network(data[torch.from_numpy(batch).to(device)])
@@ -75,4 +80,4 @@ class NAT(NetworkLearner):
                 return (outputs - target.to(device)).square().sum(dim=1).mean()
 
             parameters = list(network.train().parameters())
-            return train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)
+            return self.train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)

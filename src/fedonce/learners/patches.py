@@ -14,10 +14,11 @@ from torch.nn import functional as F  # noqa: N812
 
 from fedonce.errors import InputError
 from fedonce.learners.base import Learner, Tensors
-from fedonce.learners.pca import components, projection, second_moments
+from fedonce.learners.pca import principal, projection, second_moments
 from fedonce.training import Epoch, Rows, apply
 
 CONTRAST = 0.1  # added to a patch's variance before it is divided by, so that flat patches stay flat
+PATCHES_AT_ONCE = 2**14
 WHITENING = 0.1  # added to the variances before whitening, so that rare directions are not blown up
 
 
@@ -61,9 +62,8 @@ class Patches(Learner):
             white
         )
         features = _PatchFeatures(size, self.grid, mean, whiten, means.cluster_centers_)
-        moments = second_moments(apply(features, rows, device))
-        directions = components(moments[1], min(dim, len(moments[1])))[1]
-        self.network_ = nn.Sequential(features, projection(moments[0], directions))
+        mean, _, directions, _ = principal(apply(features, rows, device), dim)
+        self.network_ = nn.Sequential(features, projection(mean, directions))
         return []
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
@@ -108,6 +108,11 @@ class _PatchFeatures(nn.Module):
             self.register_buffer(name, torch.from_numpy(np.array(value, dtype=np.float64)))
 
     def forward(self, images: Tensor) -> Tensor:
+        """Describe images, a few at a time: as many as bound the memory, by their size alone."""
+        positions = (images.shape[2] - self.size + 1) * (images.shape[3] - self.size + 1)
+        return torch.cat([self._describe(part) for part in torch.split(images, max(1, PATCHES_AT_ONCE // positions))])
+
+    def _describe(self, images: Tensor) -> Tensor:
         columns = _normalise(F.unfold(images, self.size).transpose(1, 2))
         distances = torch.cdist((columns - self.mean) @ self.whiten, self.centres)
         triangle = F.relu(distances.mean(dim=2, keepdim=True) - distances)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,9 +19,25 @@ from fedonce.training import Epoch, Rows, apply
 BLOCK = 2**21  # numbers at a time in float64
 
 
+def principal(rows: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
+    """Return the mean, the leading variances and directions of rows, and the variance in all."""
+    flat = rows.reshape(len(rows), prod(rows.shape[1:]))
+    if flat.shape[1] <= len(flat):
+        mean, covariance = second_moments(flat)
+        return mean, *components(covariance, min(dim, len(covariance))), float(np.trace(covariance))
+    # More columns than rows: the directions are combinations of rows, found from the products of rows with each other.
+    mean = flat.mean(axis=0, dtype=np.float64)
+    centred = flat - mean
+    gram = centred @ centred.T / len(flat)
+    variances, weights = components(gram, min(dim, len(flat)))
+    directions = weights @ centred
+    directions /= np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-300)
+    return mean, variances, directions, float(np.trace(gram))
+
+
 def second_moments(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean and the covariance of rows, reading them in blocks."""
-    flat = rows.reshape(len(rows), -1)
+    flat = rows.reshape(len(rows), prod(rows.shape[1:]))
     width = flat.shape[1]
     step = max(1, BLOCK // max(width, 1))
     mean = flat.mean(axis=0, dtype=np.float64)
@@ -50,15 +67,14 @@ class PCA(Learner):
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Find mean and directions; at least one direction, even where nothing varies."""
-        self.mean_, covariance = second_moments(rows)
-        variances, directions = components(covariance, min(dim, len(covariance)))
+        self.mean_, variances, directions, _ = principal(rows, dim)
         varying = int((variances > 1e-9 * max(variances[0], 1e-300)).sum())
         self.directions_ = directions[: max(1, varying)]
         return []
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Project rows."""
-        return apply(self._projection(), rows.reshape(len(rows), -1), device)
+        return apply(self._projection(), rows.reshape(len(rows), prod(rows.shape[1:])), device)
 
     def _projection(self) -> nn.Linear:
         if self.directions_ is None or self.mean_ is None:
