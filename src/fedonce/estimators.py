@@ -83,6 +83,8 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             self.device,
         )
         self._host.check_label(label, table.n_rows)  # before the guests spend time
+        if self._task == "classification":
+            check_classification_targets(label)
         engine = self._engine(guests, table, present)
         with _progress(self.verbose):
             fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine)
@@ -279,8 +281,6 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
             raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")
         table = self._table(X, reset=True)
         label = column_or_1d(y, warn=True)
-        Host("y", self._task).check_label(label, table.n_rows)
-        check_classification_targets(label)
         self._fit(table, label, present)
         self.classes_: NDArray[Any] = np.asarray(self._host.classes)
         return self
