@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -74,6 +75,26 @@ def test_any_kind_of_bytes_can_be_read():
     assert (
         Representation.from_bytes(bytearray(data)).party == Representation.from_bytes(memoryview(data)).party == "shop"
     )
+
+
+def test_files_are_whole_and_read_with_the_same_care(tmp_path):
+    sent, _ = message()
+    path = sent.to_file(tmp_path / "shop.fedonce")
+    assert [file.name for file in tmp_path.iterdir()] == ["shop.fedonce"]
+    np.testing.assert_array_equal(Representation.from_file(path, "shop").values, sent.values)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(MessageError, match="'shop'"):
+        Representation.from_file(path, "shop")
+    with pytest.raises(FileNotFoundError):
+        sent.to_file(tmp_path / "nowhere" / "shop.fedonce")
+
+
+def test_a_message_does_not_change():
+    sent, _ = message()
+    with pytest.raises(ValueError, match="read-only"):
+        sent.values[0] = 0
+    with pytest.raises(FrozenInstanceError):
+        sent.party = "bank"
 
 
 def test_rows_that_only_some_have():

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,6 +149,11 @@ class Representation:
         codes = scale.encode(values, bits)
         return cls(values=scale.decode(codes, bits), bits=bits, scale=scale, codes=codes, **header)
 
+    def __post_init__(self) -> None:
+        values = self.values.view()
+        values.flags.writeable = False  # a message does not change once it is made
+        object.__setattr__(self, "values", values)
+
     @property
     def n_rows(self) -> int:
         """Number of agreed rows, present or not."""
@@ -227,6 +234,18 @@ class Representation:
         if header["checksum"] != _checksum({k: v for k, v in header.items() if k != "checksum"}, tensors):
             raise fail("the checksum does not match its content; ask for the file again")
         return _decode(cls, header, tensors, n, d, bits, fail)
+
+    def to_file(self, path: str | Path) -> Path:
+        """Write the message as a `*.fedonce` file, whole or not at all."""
+        target = Path(path)
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+            file.write(self.to_bytes())
+        return Path(file.name).replace(target)
+
+    @classmethod
+    def from_file(cls, path: str | Path, party: str | None = None) -> Representation:
+        """Read a `*.fedonce` file, as carefully as `from_bytes`."""
+        return cls.from_bytes(Path(path).read_bytes(), party)
 
 
 _FLOAT16_RANGE = (-65504.0, 65504.0)

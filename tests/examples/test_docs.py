@@ -44,3 +44,13 @@ def test_own_network():
     X, y = make_table()
     model = last_expression(BLOCKS[1]).set_params(host_epochs=1, epochs=1, random_state=0).fit(X[:, :7], y)
     assert model.representations_["shop"].dim == 8
+
+
+def test_messages_by_hand(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = make_table()
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "message.md").read_text(), re.DOTALL)[0]
+    tables = {"shop_table": X[:, 4:], "bank_table": X[:, :4], "labels": y}
+    tables |= {"new_shop_rows": X[:5, 4:], "new_bank_rows": X[:5, :4]}
+    exec(code.replace('Host("bank")', 'Host("bank", epochs=1)'), tables)
+    assert (tmp_path / "shop.fedonce").exists()
