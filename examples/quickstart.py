@@ -5,12 +5,12 @@ from sklearn.model_selection import train_test_split
 
 from fedonce import FedOnceClassifier
 
-X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+X, y = load_breast_cancer(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
-parties = {"bank": list(X.columns[:4]), "shop": list(X.columns[4:])}
+bank, shop = range(4), range(4, 30)  # who holds which columns
 
-solo = FedOnceClassifier(parties={"bank": parties["bank"]}, random_state=0).fit(X_train, y_train)
-fed = FedOnceClassifier(parties=parties, host="bank", random_state=0).fit(X_train, y_train)
+solo = FedOnceClassifier(parties={"bank": bank}, random_state=0).fit(X_train, y_train)
+fed = FedOnceClassifier(parties={"bank": bank, "shop": shop}, host="bank", random_state=0).fit(X_train, y_train)
 
 print(f"the bank alone: {solo.score(X_test, y_test):.3f}")
 print(f"with one message from the shop: {fed.score(X_test, y_test):.3f}")

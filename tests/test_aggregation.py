@@ -13,6 +13,7 @@ from fedonce.aggregation import (
     PAPER,
     TABLES,
     AggregationModel,
+    Examples,
     _drop_guests,
     find_recipe,
     fit,
@@ -39,7 +40,7 @@ def data(n=400, seed=0):
 def test_learns_from_own_columns_and_from_representations():
     own, values, present, target = data()
     model, history = fit(
-        own, values, present, (2, 2), target, 2, replace(TABLES, epochs=15), np.random.default_rng(0), CPU
+        Examples(own, values, present, target), (2, 2), 2, replace(TABLES, epochs=15), np.random.default_rng(0), CPU
     )
     accuracy = (outputs(model, own, values, present, CPU).argmax(axis=1) == target).mean()
     assert accuracy > 0.9
@@ -48,7 +49,9 @@ def test_learns_from_own_columns_and_from_representations():
 
 def test_an_absent_guest_s_values_do_not_matter():
     own, values, present, target = data()
-    model, _ = fit(own, values, present, (2, 2), target, 2, replace(TABLES, epochs=1), np.random.default_rng(0), CPU)
+    model, _ = fit(
+        Examples(own, values, present, target), (2, 2), 2, replace(TABLES, epochs=1), np.random.default_rng(0), CPU
+    )
     present[:, 1] = 0
     other = values.copy()
     other[:, 2:] = 99
@@ -70,7 +73,9 @@ def test_dropping_guests_copes_with_absence():
     own = rng.standard_normal((1500, 2)).astype(np.float32)
     values = np.hstack([signal, signal]) + 0.01 * rng.standard_normal((1500, 2)).astype(np.float32)
     target = (signal[:, 0] > 0).astype(np.int64)
-    model, _ = fit(own, values, np.ones((1500, 2), np.float32), (1, 1), target, 2, replace(TABLES, epochs=10), rng, CPU)
+    model, _ = fit(
+        Examples(own, values, np.ones((1500, 2), np.float32), target), (1, 1), 2, replace(TABLES, epochs=10), rng, CPU
+    )
     for absent in (0, 1):
         present = np.ones((1500, 2), np.float32)
         present[:, absent] = 0
@@ -106,5 +111,23 @@ def test_the_paper_s_recipe_is_adam_at_a_constant_rate():
 def test_the_host_s_own_network():
     recipe = Recipe(network=nn.Linear(3, 5), encoder_dim=5, epochs=1)
     own, values, present, target = data(50)
-    model, _ = fit(own, values, present, (2, 2), target, 2, recipe, np.random.default_rng(0), CPU)
+    model, _ = fit(Examples(own, values, present, target), (2, 2), 2, recipe, np.random.default_rng(0), CPU)
     assert isinstance(model.encoder, nn.Linear)
+
+
+def test_few_noisy_rows_are_not_learnt_by_heart():
+    """Mostly noise: training long is worse than predicting the mean, and a part of the training rows shows it."""
+    rng = np.random.default_rng(0)
+    own = rng.standard_normal((600, 6)).astype(np.float32)
+    target = 0.5 * own[:, 0] + rng.standard_normal(600)
+    nothing = np.zeros((600, 0), np.float32)
+    train, test = (
+        Examples(own[rows], nothing[rows], nothing[rows], target[rows]) for rows in (slice(300), slice(300, 600))
+    )
+    errors = []
+    for recipe in (TABLES, replace(TABLES, epochs=100)):
+        model, _ = fit(train, (), 1, recipe, np.random.default_rng(0), CPU)
+        raw = outputs(model, test.own, test.values, test.present, CPU)[:, 0]
+        errors.append(np.square(raw - test.target).mean())
+    assert errors[0] < 0.9 * errors[1]
+    assert errors[0] < 1.05 * test.target.var()

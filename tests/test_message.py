@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 
-from fedonce import MessageError
+from fedonce import InputError, MessageError
 from fedonce.message import BITS, Representation, Scale, Traffic, row_digest
 
 
@@ -85,6 +85,8 @@ def test_files_are_whole_and_read_with_the_same_care(tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(MessageError, match="'shop'"):
         Representation.from_file(path, "shop")
+    with pytest.raises(InputError, match="use from_file"):
+        Representation.from_bytes("shop.fedonce")
     with pytest.raises(FileNotFoundError):
         sent.to_file(tmp_path / "nowhere" / "shop.fedonce")
 
@@ -248,5 +250,6 @@ def test_traffic_counts():
     assert (traffic.messages, traffic.bytes, traffic.payload_bytes) == (2, 2 * sent.nbytes, 60)
     assert traffic.per_guest == {"shop": 2 * sent.nbytes}
     total = Traffic()
-    total.include(traffic, ["telco"])
+    traffic.absent = ("telco",)
+    total.include(traffic)
     assert (total.bytes, total.absent) == (traffic.bytes, ("telco",))

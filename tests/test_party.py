@@ -82,6 +82,7 @@ def test_before_learning(trained):
     [
         ({"name": "telco"}, "'telco' is refused: the model was trained without this party"),
         ({"run": "july"}, "'shop' is refused: it belongs to run 'july'"),
+        ({"learner": "random"}, "'shop' is refused: its learner, bits or scale are not those of the training"),
         ({"dim": 2}, "'shop' is refused: it has 2 values a row, the model was trained with 3"),
     ],
 )
@@ -162,3 +163,31 @@ def test_wrong_parameters(change, name):
         Guest("shop", **change)
     with pytest.raises(InputError, match="The 'task' parameter of Host"):
         Host("bank", task="ranking")
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [({"name": 3}, "name"), ({"name": ""}, "name"), ({"random_state": None}, "random_state"), ({"dim": "8"}, "dim")],
+)
+def test_wrong_names_and_seeds(change, name):
+    with pytest.raises(InputError, match=f"The '{name}' parameter of Guest"):
+        Guest(**{"name": "shop"} | change)
+
+
+def test_messages_must_be_read_first(trained):
+    host, guest, X, y = trained
+    message = guest.represent(X[:, 4:])
+    for wrong in ([message.to_bytes()], message, {"shop": message}):
+        with pytest.raises(InputError, match="read bytes with from_bytes"):
+            host.predict(X[:, :4], wrong)
+        with pytest.raises(InputError, match="read bytes with from_bytes"):
+            Host("bank").aggregate(X[:, :4], y, wrong)
+
+
+def test_present_may_be_a_list(trained):
+    _, guest, X, _ = trained
+    assert guest.represent(X[:2, 4:], [True, False, True]).n_rows == 3
+    with pytest.raises(InputError, match="'present' marks 2"):
+        guest.represent(X[:3, 4:], [True, False, True])
+    with pytest.raises(InputError, match="The 'device' parameter of Guest or Host"):
+        Guest("shop", device="gpu").learn(X)

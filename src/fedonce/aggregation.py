@@ -31,7 +31,8 @@ class Recipe:
     dropout : float
         Dropout in the head.
     epochs : int, optional
-        None: as many as make about `steps` steps, 20 to 100.
+        None: as many as make about `steps` steps, 20 to 100; with fewer than 5,000 rows that many, a quarter or a
+        twelfth of them: the most that a sixth of the training rows does not speak against.
     batch, rate, weight_decay, schedule, decoupled
         As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16. A weight decay
         of None is 0.1, and less in proportion above 5,000 rows.
@@ -68,6 +69,8 @@ class Recipe:
         decay = 0.1 * min(1.0, 5000 / n_rows) if self.weight_decay is None else self.weight_decay
         return Training(epochs, batch, self.rate, decay, self.schedule, self.decoupled)
 
+
+FEW_ROWS = 5000  # below, the number of epochs is chosen on a part of the training rows
 
 TABLES = Recipe()
 IMAGES = Recipe(encoder_dim=128, head=(512, 256), dropout=0.3, rate=2e-3)
@@ -128,31 +131,97 @@ class AggregationModel(nn.Module):
         return outputs
 
 
+@dataclass(frozen=True)
+class Examples:
+    """What the host learns from: its own rows, the guests' values side by side, who is present, and what to predict."""
+
+    own: Rows
+    values: Rows
+    present: Rows
+    target: NDArray[Any]  # positions of classes, or numbers
+
+    def take(self, rows: NDArray[np.intp]) -> Examples:
+        """Return some of the rows."""
+        return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows])
+
+
 def fit(
-    own: Rows, values: Rows, present: Rows, dims: Sequence[int], target: NDArray[Any], n_outputs: int,
-    recipe: Recipe, rng: np.random.Generator, device: torch.device,
-) -> tuple[AggregationModel, list[Epoch]]:  # fmt: skip
+    examples: Examples,
+    dims: Sequence[int],
+    n_outputs: int,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    device: torch.device,
+) -> tuple[AggregationModel, list[Epoch]]:
     """Train the host's model: cross-entropy where targets are classes, squared error where they are numbers."""
+    if recipe.epochs is None and len(examples.own) < FEW_ROWS:
+        trial = rng.spawn(1)[0]  # a generator of its own: the training itself is the same with and without the trial
+        recipe = replace(recipe, epochs=_choose_epochs(examples, dims, n_outputs, recipe, trial, device))
+    return _train(examples, dims, n_outputs, recipe, rng, device)
+
+
+def _choose_epochs(
+    examples: Examples,
+    dims: Sequence[int],
+    n_outputs: int,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    device: torch.device,
+) -> int:
+    """Try how long to train on a part of the training rows: few rows are soon learnt by heart.
+
+    Numbers: the length with the least squared error on the rest of the training rows. Classes, whose errors are few
+    and coarse: the longest that is not worse than the best by two standard errors. The model is then trained anew on all.
+    """
+    most = recipe.training(len(examples.own)).epochs
+    order = rng.permutation(len(examples.own))
+    held, kept = np.split(order, [len(order) // 6])
+    if len(held) < 10:
+        return most
+    rest, errors = examples.take(held), {}
+    numbers = rest.target.dtype.kind == "f"
+    for epochs in sorted({max(1, most // 12), max(1, most // 4), most}):
+        model, _ = _train(examples.take(kept), dims, n_outputs, replace(recipe, epochs=epochs), rng, device)
+        raw = outputs(model, rest.own, rest.values, rest.present, device)
+        errors[epochs] = np.square(raw[:, 0] - rest.target) if numbers else raw.argmax(axis=1) != rest.target
+    best = min(errors.values(), key=np.mean).astype(float)
+    excess = {epochs: error - best for epochs, error in errors.items()}
+    margin = 0.0 if numbers else 2 / np.sqrt(len(held))
+    return max(epochs for epochs, more in excess.items() if more.mean() <= margin * more.std())
+
+
+def _loss(raw: Tensor, target: Tensor) -> Tensor:
+    """Return the mean loss of outputs."""
+    if target.is_floating_point():
+        return F.mse_loss(raw[:, 0], target.to(raw.dtype))
+    return F.cross_entropy(raw, target)
+
+
+def _train(
+    examples: Examples,
+    dims: Sequence[int],
+    n_outputs: int,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    device: torch.device,
+) -> tuple[AggregationModel, list[Epoch]]:
     dtype = torch.get_default_dtype()
     with torch_seeded(rng):
-        model = AggregationModel(own.shape[1:], dims, n_outputs, recipe).to(device, dtype)
-        tensors = [torch.from_numpy(array).to(device, dtype) for array in (own, values, present)]
+        model = AggregationModel(examples.own.shape[1:], dims, n_outputs, recipe).to(device, dtype)
+        arrays = (examples.own, examples.values, examples.present)
+        tensors = [torch.from_numpy(array).to(device, dtype) for array in arrays]
         if recipe.standardise:
             model.fit_scale(tensors[1], tensors[2])
-        classes = target.dtype.kind == "i"
-        wanted = torch.from_numpy(target).to(device, None if classes else dtype)
+        target = torch.from_numpy(examples.target).to(device)
 
         def loss(batch: Batch, epoch: int) -> Tensor:
             rows = torch.from_numpy(batch).to(device)
             x, r, p = (tensor[rows] for tensor in tensors)
-            outputs = model(x, r, _drop_guests(p, recipe.guest_dropout))
-            if classes:
-                return F.cross_entropy(outputs, wanted[rows])
-            return F.mse_loss(outputs[:, 0], wanted[rows])
+            return _loss(model(x, r, _drop_guests(p, recipe.guest_dropout)), target[rows])
 
         parameters = list(model.train().parameters())
-        training = recipe.training(len(own))
-        history = train(training.adam(parameters), len(own), autograd_step(parameters, loss), training, rng)
+        training = recipe.training(len(examples.own))
+        history = train(training.adam(parameters), len(examples.own), autograd_step(parameters, loss), training, rng)
     return model.cpu().eval(), history
 
 

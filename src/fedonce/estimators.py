@@ -7,7 +7,6 @@ as it would on its own machine.
 from __future__ import annotations
 
 import logging
-import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -102,7 +101,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         table = self._table(X, reset=False)
         engine = self._engine(self._guests, table, present)
         prediction = protocol.predict(self._host, self._columns(table, self.host_), engine)
-        self.prediction_traffic_.include(prediction.traffic, prediction.absent)
+        self.prediction_traffic_.include(prediction.traffic)
         return prediction.outputs
 
     @property
@@ -187,9 +186,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         find_recipe(self.recipe, None, (1,), self._owner)
         if not isinstance(self.bits, Integral) or self.bits not in BITS:
             raise parameter_error(self._owner, "bits", f"one of {', '.join(map(str, BITS))}", self.bits)
-        if not isinstance(self.device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
-            raise parameter_error(self._owner, "device", "'auto', 'cpu' or 'cuda'", self.device)
-        pick_device(self.device)
+        pick_device(self.device, self._owner)
 
     def _check_positive(self, parameter: str, value: Any, nothing: bool) -> None:
         if value is None and nothing:
@@ -198,7 +195,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             raise parameter_error(self._owner, parameter, "a positive integer" + (" or None" if nothing else ""), value)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the guests' representations out: a saved model carries nobody's rows along."""
+        """Leave the guests' representations out. What is saved are all parties' models, as they are together here."""
         state: dict[str, Any] = dict(super().__getstate__())
         state.pop("representations_", None)
         return state
@@ -275,7 +272,8 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, present: Present = None) -> Self:
         """Train: each guest learns without labels and sends one message, then the host learns with labels.
 
-        `present` maps a guest to a boolean a row, or to False: which rows it has. Omitted: all.
+        `present` maps a guest to a boolean a row, or to False: which rows it has. Omitted: all. The columns of an absent
+        guest stay in the table, filled with anything (NaN, say); they are not looked at.
         """
         if y is None:
             raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")

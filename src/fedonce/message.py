@@ -2,7 +2,7 @@
 
 A `*.fedonce` file is a safetensors file. Its header carries a handful of named texts, its tensors carry the encoded
 values, their scale and, where needed, what identifies the rows. Nothing else is accepted: a file with an unknown tensor
-or header entry is refused, so that what `inspect` shows is all there is.
+or header entry is refused, so that nothing else can travel along.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -165,6 +164,14 @@ class Representation:
         return int(self.values.shape[1])
 
     @property
+    def maker(self) -> str:
+        """Digest of how the values were made: learner, dimension, bits and scale. It stays while the guest's model does."""
+        digest = hashlib.sha256(f"{self.learner} {self.dim} {self.bits}".encode())
+        if self.scale is not None:
+            digest.update(self.scale.low.tobytes() + self.scale.high.tobytes())
+        return digest.hexdigest()
+
+    @property
     def payload_bytes(self) -> int:
         """Bytes of the values alone."""
         return ceil(self.values.size * self.bits / 8)
@@ -219,6 +226,8 @@ class Representation:
         MessageError
             With the party's name (`party`, or the one that the message claims) and what is wrong.
         """
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise parameter_error("from_bytes", "data", "the bytes of a message (for a path, use from_file)", data)
         data = bytes(data)
         header = _read_header(data, party)
         fail = _Failure(party if party is not None else header["party"])
@@ -398,12 +407,12 @@ class Traffic:
         self.id_bytes += message.id_bytes
         self.per_guest[message.party] = self.per_guest.get(message.party, 0) + size
 
-    def include(self, other: Traffic, absent: Sequence[str] = ()) -> None:
-        """Add what another exchange sent, and remember who did not answer in it."""
+    def include(self, other: Traffic) -> None:
+        """Add what a later exchange sent, and remember who did not answer in it."""
         self.messages += other.messages
         self.bytes += other.bytes
         self.payload_bytes += other.payload_bytes
         self.id_bytes += other.id_bytes
-        self.absent = tuple(absent)
+        self.absent = other.absent
         for guest, size in other.per_guest.items():
             self.per_guest[guest] = self.per_guest.get(guest, 0) + size

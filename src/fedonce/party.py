@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fedonce import aggregation, learners
 from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.learners import Auto
-from fedonce.message import BITS, Representation, Scale, row_digest
+from fedonce.message import BITS, Representation, Scale, is_name, row_digest
 from fedonce.preparation import Preparation
 from fedonce.randomness import party_generator
 from fedonce.tables import Table, is_missing
@@ -50,9 +50,10 @@ class Guest:
         self, name: str, learner: object = "auto", dim: int = 8, bits: int = 8, epochs: int | None = None,
         shape: tuple[int, ...] | None = None, run: str = "local", random_state: int = 0, device: str = "auto",
     ) -> None:  # fmt: skip
+        _check_party("Guest", name, random_state)
         if bits not in BITS:
             raise parameter_error("Guest", "bits", f"one of {', '.join(map(str, BITS))}", bits)
-        if dim < 1:
+        if not isinstance(dim, int | np.integer) or dim < 1:
             raise parameter_error("Guest", "dim", "a positive integer", dim)
         self.name, self.dim, self.bits, self.run = name, dim, bits, run
         self.learner = learners.make(learner, epochs, "Guest")
@@ -61,7 +62,7 @@ class Guest:
         self.scale: Scale | None = None
         self.history: list[Epoch] = []
 
-    def learn(self, table: Any, present: NDArray[np.bool_] | None = None) -> Representation:
+    def learn(self, table: Any, present: ArrayLike | None = None) -> Representation:
         """Learn from the guest's training rows, without labels, and return the message for the host.
 
         `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order.
@@ -69,29 +70,33 @@ class Guest:
         own = Table.of(table)
         if not own.n_rows:
             raise InputError(f"Party {self.name!r} has no rows to learn from.")
-        self._check_present(own, present)
+        mask = self._mask(own, present)
         rows = self.preparation.fit(own).transform(own)
         rng = party_generator(self.random_state, self.name)
         self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
         values = self._values(rows)
         self.scale = Scale.fit(values, self.bits)
-        logger.info("guest %s: learnt %d values a row from %d rows", self.name, values.shape[1], len(values))
-        return self._message(values, present)
+        return self._message(values, mask)
 
-    def represent(self, table: Any, present: NDArray[np.bool_] | None = None) -> Representation:
+    def represent(self, table: Any, present: ArrayLike | None = None) -> Representation:
         """Return the message for rows to be predicted, with what was learnt and the scale frozen then."""
         if self.scale is None:
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
         own = Table.of(table)
-        self._check_present(own, present)
-        return self._message(self._values(self.preparation.transform(own)), present)
+        mask = self._mask(own, present)
+        return self._message(self._values(self.preparation.transform(own)), mask)
 
-    def _check_present(self, own: Table, present: NDArray[np.bool_] | None) -> None:
-        if present is not None and int(present.sum()) != own.n_rows:
+    def _mask(self, own: Table, present: ArrayLike | None) -> NDArray[np.bool_] | None:
+        """Check that `present` is a boolean an agreed row, and that the table holds the marked rows."""
+        if present is None:
+            return None
+        mask = np.asarray(present)
+        if mask.dtype != bool or mask.ndim != 1 or int(mask.sum()) != own.n_rows:
             raise InputError(
-                f"Party {self.name!r} has a table of {own.n_rows} rows, and 'present' marks {int(present.sum())}; "
-                "the table must hold the marked rows and no others."
+                f"Party {self.name!r} has a table of {own.n_rows} rows, and 'present' marks {int(mask.sum())}; it must be a "
+                "boolean for each agreed row, and the table must hold the marked rows and no others."
             )
+        return mask
 
     def _values(self, rows: Rows) -> Rows:
         """Let the learner, which may be the user's own, transform rows, and check what it gives."""
@@ -127,20 +132,27 @@ class Host:
         "default", "paper", or one's own.
     epochs : int, optional
         Overrides the recipe's own.
-    shape, random_state, device
-        As for `Guest`.
+    shape, random_state, device, run
+        As for `Guest`; messages of another run are refused.
+
+    Attributes
+    ----------
+    classes : array
+        The classes after training, in the order of the columns of `outputs`; None for regression.
     """
 
     def __init__(
         self, name: str, task: str = "classification", recipe: object = "default", epochs: int | None = None,
         shape: tuple[int, ...] | None = None, random_state: int = 0, device: str = "auto", run: str = "local",
     ) -> None:  # fmt: skip
+        _check_party("Host", name, random_state)
         if task not in ("classification", "regression"):
             raise parameter_error("Host", "task", "'classification' or 'regression'", task)
         self.name, self.task, self.recipe, self.epochs, self.run = name, task, recipe, epochs, run
         self.preparation = Preparation(name, shape)
         self.random_state, self.device = random_state, device
         self.dims: dict[str, int] = {}
+        self.makers: dict[str, str] = {}
         self.classes: NDArray[Any] | None = None
         self.model: aggregation.AggregationModel | None = None
 
@@ -148,17 +160,18 @@ class Host:
         """Train the model on the host's rows and labels and on the messages that arrived; return its history."""
         own = Table.of(table)
         target = self._target(label, own.n_rows)
+        _check_decoded(messages)
         if any(message.party == self.name for message in messages):
             raise MessageError(f"The message of party {self.name!r} is refused: that is the host's own name.")
+        self.makers = {message.party: message.maker for message in messages}
         self.dims = {message.party: message.dim for message in messages}
         values, present = arrange(messages, self.dims, own.n_rows, self.run)
         rows = self.preparation.fit(own).transform(own)
         recipe = aggregation.find_recipe(self.recipe, self.epochs, rows.shape[1:], "Host")
         n_outputs = 1 if self.classes is None else len(self.classes)
-        self.model, history = aggregation.fit(
-            rows, values, present, list(self.dims.values()), target, n_outputs, recipe,
-            party_generator(self.random_state, self.name), pick_device(self.device),
-        )  # fmt: skip
+        examples = aggregation.Examples(rows, values, present, target)
+        rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
+        self.model, history = aggregation.fit(examples, list(self.dims.values()), n_outputs, recipe, rng, device)
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
 
@@ -213,13 +226,34 @@ class Host:
         if self.model is None:
             raise InputError(f"The host {self.name!r} has not been trained yet; call aggregate first.")
         own = Table.of(table)
+        _check_decoded(messages)
         values, present = arrange(messages, self.dims, own.n_rows, self.run)
+        for message in messages:
+            if message.maker != self.makers[message.party]:
+                raise MessageError(
+                    f"The message of party {message.party!r} is refused: its learner, bits or scale are not those of the "
+                    "training; the guest has learnt anew. Predict with the guest's old model, or train again."
+                )
         rows = self.preparation.transform(own)
         raw = aggregation.outputs(self.model, rows, values, present, pick_device(self.device)).astype(np.float64)
         if self.classes is None:
             return raw[:, 0] * self.spread + self.offset
         odds = np.exp(raw - raw.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def _check_party(owner: str, name: object, random_state: object) -> None:
+    if not is_name(name):
+        raise parameter_error(owner, "name", "printable text of 1 to 100 bytes", name)
+    if not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise parameter_error(owner, "random_state", "an integer of at least 0", random_state)
+
+
+def _check_decoded(messages: object) -> None:
+    if not isinstance(messages, list | tuple) or not all(isinstance(message, Representation) for message in messages):
+        raise parameter_error(
+            "Host", "messages", "a list of Representation (read bytes with from_bytes)", type(messages).__name__
+        )
 
 
 def arrange(messages: Sequence[Representation], dims: Mapping[str, int], n_rows: int, run: str) -> tuple[Rows, Rows]:
@@ -255,9 +289,7 @@ def _check_belongs(message: Representation, dims: Mapping[str, int], n_rows: int
     if message.run != run:
         raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {run!r}.")
     if message.rows != row_digest(n_rows):
-        raise MessageError(
-            f"{refused}it is about {message.n_rows} rows in another order or number than the host's {n_rows}."
-        )
+        raise MessageError(f"{refused}it is about {message.n_rows} rows, or others than the host's {n_rows}.")
     if message.dim != dims[message.party]:
         raise MessageError(
             f"{refused}it has {message.dim} values a row, the model was trained with {dims[message.party]}."

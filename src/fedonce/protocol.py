@@ -64,7 +64,7 @@ def fit(host: Host, table: Any, label: Any, engine: Engine) -> Fitted:
     # Lines 20-31:  w  <-  argmin L(f_w(x^1, R_2..R_k), y)
     history = host.aggregate(table, label, list(representations.values()))
     overlap = {party: share_present(message) for party, message in representations.items()}
-    absent = tuple(guest for guest in engine.guests if guest not in representations)
+    traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
     return Fitted(representations, traffic, absent, overlap | dict.fromkeys(absent, 0.0), history)
 
 
@@ -74,7 +74,7 @@ def predict(host: Host, table: Any, engine: Engine) -> Prediction:
     representations, traffic = collect(engine.represent())
     # Line 7:  y = f_w(x^1, R_2..R_k), zeros for a guest that did not answer
     outputs = host.outputs(table, list(representations.values()))
-    absent = tuple(guest for guest in engine.guests if guest not in representations)
+    traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
     return Prediction(outputs, traffic, absent)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
@@ -159,12 +160,12 @@ def _apply_block(network: nn.Module, inputs: list[Rows], start: int, device: tor
     return outputs
 
 
-def pick_device(device: str) -> torch.device:
+def pick_device(device: str, owner: str = "Guest or Host") -> torch.device:
     """Return the device of a name; "auto" is a GPU where there is one."""
+    if not isinstance(device, str) or not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise parameter_error(owner, "device", "'auto', 'cpu' or 'cuda'", device)
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise parameter_error(owner, "device", "'auto' or 'cpu' here, as torch sees no GPU", device)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InputError(
-            f"The device {device!r} was asked for, and torch sees no GPU here. Use device='auto' or 'cpu'."
-        )
     return torch.device(device)

@@ -82,7 +82,7 @@ def test_names_objects_and_epochs():
 
 
 def test_unknown_name_is_answered_with_the_nearest():
-    with pytest.raises(InputError, match=r"did you mean 'autoencoder'\?. Got 'autoencodr' instead"):
+    with pytest.raises(InputError, match=r"\(did you mean 'autoencoder'\?\). Got 'autoencodr' instead"):
         make("autoencodr", owner="FedOnceClassifier")
 
 

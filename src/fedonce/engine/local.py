@@ -5,6 +5,7 @@ Messages take the same way as between machines: encoded to bytes by the guest, c
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from fedonce.party import Guest
 from fedonce.tables import Table
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -46,6 +49,8 @@ class LocalEngine:
         """Let each guest that has any row learn; return the messages."""
         answering = self._answering()
         done = Parallel(n_jobs=self.n_jobs)(delayed(_learn)(guest, *self._rows(guest.name)) for guest in answering)
+        for guest, _ in done:  # logged here, as the guests' processes have no log of ours
+            logger.info("guest %s: learnt with %s", guest.name, guest.learner.name)
         self.parties = self.parties | {guest.name: guest for guest, _ in done}
         return {guest.name: message for guest, message in done}
 

@@ -46,7 +46,7 @@ def make(learner: object, epochs: int | None = None, owner: str = "make") -> Lea
         made = LEARNERS[learner]()
     else:
         close = get_close_matches(str(learner), LEARNERS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
         raise parameter_error(owner, "learner", f"one of {', '.join(LEARNERS)} or a Learner object{hint}", learner)
     if epochs is not None and hasattr(made, "epochs"):
         made.epochs = epochs
