@@ -25,10 +25,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.nat_speed
 	$(BIN)/python -m benchmarks.memory
 
-# The tables of the README and of docs/learners.md (about an hour on two cores; needs FEDONCE_DATA).
+# The tables of the README and of docs/learners.md: an hour without the images, which want a GPU. Needs FEDONCE_DATA.
 results: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.digits
-	$(BIN)/python -m benchmarks.learners
+	$(BIN)/python -m benchmarks.learners --dims 3,8 --seeds 1
+	$(BIN)/python -m benchmarks.learners --learners solo,auto,combine --part test
 	$(BIN)/python -m benchmarks.tables --write
 
 $(VENV)/bin/python:
