@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812
 from fedonce.errors import parameter_error
 from fedonce.networks import Standardise, encoder, fits_cnn0, mlp
 from fedonce.randomness import torch_seeded
-from fedonce.training import Batch, Epoch, Rows, Training, apply, autograd_step, train
+from fedonce.training import Batch, Epoch, Rows, Training, apply, autograd_step, one_thread, train
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def _train(
     device: torch.device,
 ) -> tuple[AggregationModel, list[Epoch]]:
     dtype = torch.get_default_dtype()
-    with torch_seeded(rng):
+    with torch_seeded(rng), one_thread(not fits_cnn0(examples.own.shape[1:])):
         model = AggregationModel(examples.own.shape[1:], dims, n_outputs, recipe).to(device, dtype)
         arrays = (examples.own, examples.values, examples.present)
         tensors = [torch.from_numpy(array).to(device, dtype) for array in arrays]

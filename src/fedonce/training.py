@@ -10,7 +10,8 @@ import copy
 import logging
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -158,6 +159,17 @@ def _apply_block(network: nn.Module, inputs: list[Rows], start: int, device: tor
         network(*[torch.from_numpy(p).to(device, torch.float64) for p in filled])[:n].float().cpu().numpy()
     )
     return outputs
+
+
+@contextmanager
+def one_thread(wanted: bool) -> Iterator[None]:
+    """Use one thread for small networks: on a busy machine more of them wait for each other, and little is gained."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if wanted else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def pick_device(device: str, owner: str = "Guest or Host") -> torch.device:
