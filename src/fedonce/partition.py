@@ -1,4 +1,4 @@
-"""Who holds which columns: even blocks, image tiles, or as the user names them."""
+"""Who holds which columns: even blocks, image tiles, views, a biased division, or as the user names them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fedonce.errors import InputError, parameter_error
 from fedonce.message import is_name
@@ -70,6 +71,64 @@ def tiles(shape: Sequence[int], grid: tuple[int, int]) -> dict[str, Pixels]:
         raise parameter_error("tiles", "grid", f"two divisors of the image's sides {image.shape[1:]}", grid)
     pieces = [piece for row in np.split(image, grid[0], axis=1) for piece in np.split(row, grid[1], axis=2)]
     return {f"party{j}": Pixels(tuple(p.ravel().tolist()), p.shape) for j, p in enumerate(pieces, start=1)}
+
+
+def views(widths: Mapping[str, int]) -> dict[str, list[int]]:
+    """Divide columns into contiguous blocks of given widths, a named party each: data that come in several views.
+
+    >>> views({"colour": 2, "texture": 3})
+    {'colour': [0, 1], 'texture': [2, 3, 4]}
+    """
+    starts = np.cumsum([0, *widths.values()]).tolist()
+    return {name: list(range(start, start + width)) for start, (name, width) in zip(starts, widths.items(), strict=False)}
+
+
+def biased(X: ArrayLike, y: ArrayLike, alpha: float, p: int, seed: int = 0) -> dict[str, list[int]]:
+    """Divide columns between a host and a guest so that a share `alpha` of the `p` most important ones is the host's.
+
+    Importance is XGBoost's (gain), from the rows given: training rows, or the division has seen the test. The other
+    columns are drawn so that both parties have equally many (the host one more where the number is odd).
+
+    Parameters
+    ----------
+    X, y : array-like
+        Training rows of numbers, and their labels: whole numbers or text are classes, others are regressed on.
+    alpha : float
+        Share of the dominant columns that the host gets, 0 to 1.
+    p : int
+        Number of dominant columns.
+    seed : int
+        Fixes the draw.
+    """
+    rows = np.asarray(X)
+    n_columns = rows.shape[1]
+    most = (n_columns + 1) // 2
+    if not 0 <= alpha <= 1:
+        raise parameter_error("biased", "alpha", "between 0 and 1", alpha)
+    if isinstance(p, bool) or not isinstance(p, int | np.integer) or not 1 <= p <= n_columns // 2:
+        raise parameter_error("biased", "p", f"an integer from 1 to half of the {n_columns} columns", p)
+    rng = np.random.default_rng(seed)
+    order = np.argsort(-importance(rows, y, seed), kind="stable")
+    dominant, others = rng.permutation(order[:p]), rng.permutation(order[p:])
+    n_dominant = round(alpha * p)
+    host = np.concatenate([dominant[:n_dominant], others[: most - n_dominant]])
+    guest = np.setdiff1d(np.arange(n_columns), host)
+    return {"party1": np.sort(host).tolist(), "party2": guest.tolist()}
+
+
+def importance(X: ArrayLike, y: ArrayLike, seed: int = 0) -> NDArray[np.float64]:
+    """Return how much each column gains XGBoost in predicting `y`; the shares sum to 1."""
+    try:
+        import xgboost
+    except ImportError as error:
+        raise InputError("A biased division needs XGBoost: pip install 'fedonce[xgboost]'.") from error
+    label = np.asarray(y)
+    numbers = label.dtype.kind == "f" and not np.array_equal(label, np.round(label))
+    kind = xgboost.XGBRegressor if numbers else xgboost.XGBClassifier
+    codes = label if numbers else np.unique(label, return_inverse=True)[1]
+    # One thread: sums in a fixed order, so that the division does not depend on the machine's cores.
+    model = kind(n_estimators=100, max_depth=6, learning_rate=0.1, random_state=seed, n_jobs=1, importance_type="gain")
+    return np.asarray(model.fit(np.asarray(X), codes).feature_importances_, dtype=np.float64)
 
 
 def resolve(parties: Parties, host: str | None, names: Sequence[Hashable], owner: str) -> tuple[dict[str, Block], str]:

@@ -1,0 +1,137 @@
+"""What a loader returns: rows and labels, where they come from, and how they are split."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+
+from fedonce.datasets.files import Found, Source
+from fedonce.errors import InputError, parameter_error
+from fedonce.partition import Parties
+
+logger = logging.getLogger(__name__)
+
+FOLDS = 5
+TEST_SHARE = 0.1
+
+
+class Split(NamedTuple):
+    """Rows to learn from and rows to score on, in scikit-learn's order."""
+
+    X_train: Any
+    X_test: Any
+    y_train: NDArray[Any]
+    y_test: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set, as its loader returns it.
+
+    Attributes
+    ----------
+    name : str
+        Its name in `fedonce data list`.
+    data : array or pyarrow.Table
+        One row a sample; images are flat, see `image`.
+    target : array
+        Class labels or numbers, as published. `split` scales numbers where the paper does.
+    feature_names : tuple of str
+        Names of the columns of `data`.
+    task : str
+        "classification" or "regression".
+    parties : dict or int
+        Who holds which columns in the paper; for the estimators' parameter of that name.
+    complete : bool
+        Whether these are all of the owner's rows. `note` says what is missing.
+    licence, citation : str
+        Under what terms, and whom to name.
+    image : tuple or None
+        (channels, rows, columns) where the columns are pixels.
+    n_official_test : int
+        Rows at the end that are the owner's own test set; 0 where there is none.
+    unit_range : bool
+        Whether `split` scales numbers to 0..1 by the range of the training part.
+    """
+
+    name: str
+    data: Any
+    target: NDArray[Any]
+    feature_names: tuple[str, ...]
+    task: str
+    parties: Parties
+    complete: bool
+    licence: str
+    citation: str
+    note: str = ""
+    image: tuple[int, ...] | None = None
+    n_official_test: int = 0
+    unit_range: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name, and what is missing of partial data: for tables of results.
+
+        >>> from fedonce.datasets.base import Dataset
+        >>> Dataset("covtype", [], [], (), "", 10, False, "", "", "92,962 of 581,012 rows").title
+        'covtype (partial: 92,962 of 581,012 rows)'
+        """
+        return self.name if self.complete else f"{self.name} (partial: {self.note})"
+
+    def split(self, seed: int = 0, fold: int | None = None) -> Split:
+        """Return X_train, X_test, y_train, y_test: the owner's test set where there is one, else 9:1 by seed.
+
+        With `fold`, 0 to 4, one fifth of the training part is left out: train on the rest, score on the same test part.
+        Classes keep their shares. Numbers that the paper scales are scaled by the range of the whole training part, the
+        same for every fold.
+        """
+        train, test = self.rows(seed, fold)
+        y = self.target
+        if self.unit_range:
+            whole, _ = self.rows(seed)
+            low, high = float(y[whole].min()), float(y[whole].max())
+            y = (y - low) / (high - low)
+        return Split(take(self.data, train), take(self.data, test), y[train], y[test])
+
+    def rows(self, seed: int = 0, fold: int | None = None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the positions of training and test rows; see `split`."""
+        if fold is not None and (isinstance(fold, bool) or fold not in range(FOLDS)):
+            raise parameter_error("split", "fold", f"0 to {FOLDS - 1} or None", fold)
+        classes = self.target if self.task == "classification" else None
+        every = np.arange(len(self.target))
+        if self.n_official_test:
+            train, test = every[: -self.n_official_test], every[-self.n_official_test :]
+        else:
+            train, test = train_test_split(every, test_size=TEST_SHARE, random_state=seed, stratify=classes)
+        if fold is not None:
+            folds = (KFold if classes is None else StratifiedKFold)(FOLDS, shuffle=True, random_state=seed)
+            kept = [kept for kept, _ in folds.split(train, None if classes is None else classes[train])]
+            train = train[kept[fold]]
+        return train, test
+
+
+def take(data: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of an array or an Arrow table."""
+    return data.take(rows) if isinstance(data, pa.Table) else data[rows]
+
+
+def make(
+    source: Source, found: Found, data: Any, target: NDArray[Any], feature_names: tuple[str, ...], **more: Any
+) -> Dataset:
+    """Put a data set together; check that it is as long as its owner says."""
+    if found.complete and len(target) != source.rows:
+        raise InputError(f"Data set {source.name!r} must have {source.rows:,} rows. Got {len(target):,}.")
+    told = {"task": source.task, "parties": source.parties, "image": source.image} | more
+    dataset = Dataset(
+        source.name, data, target, feature_names,
+        complete=found.complete, note=found.note, licence=source.licence, citation=source.citation, **told,
+    )  # fmt: skip
+    if not dataset.complete:
+        logger.warning("%s", dataset.title)
+    return dataset

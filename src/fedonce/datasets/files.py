@@ -1,0 +1,239 @@
+"""Where a data set's files lie, whether they are the right ones, and how they get there.
+
+A file is used after its checksum is found right. What is downloaded goes to a temporary file first and takes its name when its
+checksum is right, so that nothing half-written is left in the data folder. Archives are read in place, never unpacked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedonce.errors import InputError
+from fedonce.partition import Parties
+
+logger = logging.getLogger(__name__)
+
+PINS = "SHA256SUMS"  # sums of downloaded files whose owner publishes none, as `sha256sum --check` reads them
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that a loader accepts.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the data set's folder; several files may share one.
+    sha256 : str or None
+        Its checksum. None: its owner publishes none; that of the download is remembered and compared from then on.
+    url : str, optional
+        The owner's address. None: not to be had by a plain download.
+    """
+
+    name: str
+    sha256: str | None
+    url: str | None = None
+
+
+@dataclass(frozen=True)
+class Edition:
+    """A set of files that a data set can be read from; for each part any one of several files."""
+
+    parts: Mapping[str, tuple[File, ...]]
+    complete: bool = True
+    note: str = ""  # what is missing from a partial one
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set as its owner publishes it, and the editions of it that we read; complete ones first."""
+
+    name: str
+    folder: str
+    rows: int
+    columns: int
+    task: str
+    licence: str
+    citation: str
+    page: str
+    parties: Parties  # the paper's division
+    editions: tuple[Edition, ...] = field(repr=False)
+    image: tuple[int, ...] | None = None  # (channels, rows, columns) where the columns are pixels
+
+
+@dataclass(frozen=True)
+class Found:
+    """A data set's files by part, checked."""
+
+    paths: Mapping[str, Path]
+    complete: bool
+    note: str
+
+
+def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
+    """Return the folder for data sets: the one given, else FEDONCE_DATA, else the user's cache."""
+    named = data_dir if data_dir is not None else os.environ.get("FEDONCE_DATA")
+    if named:
+        return Path(named).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("fedonce"))
+
+
+def find(source: Source, data_dir: str | os.PathLike[str] | None, download: bool, verify: bool = True) -> Found:
+    """Find a data set's files, download them where they are missing, and check them."""
+    folder = data_folder(data_dir) / source.folder
+    for edition in source.editions:
+        paths = {part: _existing(folder, files) for part, files in edition.parts.items()}
+        if all(paths.values()):
+            return _checked(edition, {part: path for part, path in paths.items() if path}, verify)
+    if not download:
+        raise InputError(f"{_absent(source, folder)} Or let it be downloaded: download=True.")
+    edition = source.editions[0]
+    if not all(files[0].url for files in edition.parts.values()):
+        raise InputError(_absent(source, folder))
+    for files in edition.parts.values():
+        if not _existing(folder, files):
+            _download(files[0], folder, source)
+    return _checked(edition, {part: folder / files[0].name for part, files in edition.parts.items()}, verify)
+
+
+def status(source: Source, data_dir: str | os.PathLike[str] | None = None) -> str:
+    """Tell whether a data set is "present", "partial", "damaged" or "absent" in the data folder."""
+    try:
+        found = find(source, data_dir, download=False)
+    except DamagedError:
+        return "damaged"
+    except InputError:
+        return "absent"
+    return "present" if found.complete else "partial"
+
+
+class DamagedError(InputError):
+    """A file is not the one that its name says."""
+
+
+def sha256_of(path: Path) -> str:
+    """Return a file's checksum.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as empty:
+    ...     sha256_of(Path(empty.name))[:8]
+    'e3b0c442'
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _existing(folder: Path, files: tuple[File, ...]) -> Path | None:
+    return next((folder / file.name for file in files if (folder / file.name).is_file()), None)
+
+
+def _checked(edition: Edition, paths: dict[str, Path], verify: bool) -> Found:
+    if not verify:
+        return Found(paths, False, "files not verified")
+    for part, path in paths.items():
+        _check(path, [file for file in edition.parts[part] if path.name == Path(file.name).name])
+    return Found(paths, edition.complete, edition.note)
+
+
+def _check(path: Path, files: list[File]) -> None:
+    """Compare a file's checksum with those listed for its name, and with that of its download."""
+    known = {file.sha256 for file in files if file.sha256} | {_pins(path.parent).get(path.name)} - {None}
+    got = sha256_of(path)
+    if not known:
+        logger.warning("%s: its owner publishes no checksum to compare with; it has sha256 %s", path, got)
+    elif got not in known:
+        raise DamagedError(
+            f"The file {path} is refused: it has sha256 {got}, expected {' or '.join(sorted(map(str, known)))}. It is damaged "
+            "or another version; delete it and fetch it again, or pass verify=False to read it as it is."
+        )
+
+
+def _pins(folder: Path) -> dict[str, str]:
+    try:
+        lines = (folder / PINS).read_text().splitlines()
+    except OSError:
+        return {}
+    return {name.strip(): sha256 for sha256, _, name in (line.partition("  ") for line in lines)}
+
+
+def _download(file: File, folder: Path, source: Source) -> None:
+    """Download a file to its place, whole and checked, or not at all."""
+    import pooch
+    import requests
+
+    logger.info("downloading %s from %s", file.name, file.url)
+    made = not folder.exists()
+    try:
+        with _bar(file.name) as bar:
+            pooch.retrieve(
+                file.url,
+                known_hash=file.sha256 and f"sha256:{file.sha256}",
+                fname=file.name,
+                path=folder,
+                downloader=pooch.HTTPDownloader(progressbar=bar, chunk_size=2**16, timeout=30),
+            )
+    except (requests.exceptions.RequestException, OSError, ValueError) as error:
+        if made and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+        if isinstance(error, ValueError) and "hash" in str(error):  # pooch names both checksums
+            raise DamagedError(f"The download of {file.name} from {file.url} is refused. {error}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"{_absent(source, folder)} The download failed ({reason[:300]}).") from error
+    if file.sha256 is None:
+        with (folder / PINS).open("a") as pins:
+            pins.write(f"{sha256_of(folder / file.name)}  {file.name}\n")
+
+
+def _absent(source: Source, folder: Path) -> str:
+    wanted = [files[0] for files in source.editions[0].parts.values()]
+    lines = [
+        f"{file.name} from {file.url or source.page} (sha256 {file.sha256 or 'not published'})"
+        for file in wanted
+        if not (folder / file.name).is_file()
+    ]
+    return f"Data set {source.name!r} is not in {folder}. Get {'; '.join(lines)}, and put it there."
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Any]:
+    """Show a progress bar in a terminal, and nothing elsewhere."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        yield _PoochBar(progress, progress.add_task(title, total=None))
+
+
+class _PoochBar:
+    """The four names by which pooch drives a progress bar."""
+
+    def __init__(self, progress: Any, task: Any) -> None:
+        self._progress, self._task = progress, task
+
+    @property
+    def total(self) -> Any:
+        return self._progress.tasks[0].total
+
+    @total.setter
+    def total(self, size: int) -> None:
+        self._progress.update(self._task, total=size or None)
+
+    def update(self, n: int) -> None:
+        self._progress.advance(self._task, n)
+
+    def reset(self) -> None:
+        self._progress.update(self._task, completed=0)
+
+    def close(self) -> None:
+        pass
