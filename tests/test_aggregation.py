@@ -103,7 +103,7 @@ def test_recipes_by_name_shape_and_epochs():
 
 def test_the_paper_s_recipe_is_adam_at_a_constant_rate():
     training = PAPER.training(10_000)
-    assert not training.decoupled
+    assert training.optimizer == "adam"
     assert training.rate_at(0.0) == training.rate_at(1.0) == 1e-4
     assert (training.batch, PAPER.guest_dropout, PAPER.marks, PAPER.standardise) == (100, 0.0, False, False)
 

@@ -60,13 +60,15 @@ def test_supported(name):
     assert not ClosedForm.supports(NETWORKS[name](), torch.device("cuda"))
 
 
-@pytest.mark.parametrize(("kind", "decoupled"), [(torch.optim.Adam, False), (torch.optim.AdamW, True)])
-def test_adam_equals_torch(kind, decoupled, float64):
+@pytest.mark.parametrize(
+    ("kind", "name"), [(torch.optim.Adam, "adam"), (torch.optim.AdamW, "adamw"), (torch.optim.SGD, "sgd")]
+)
+def test_an_optimizer_equals_torch_s(kind, name, float64):
     torch.manual_seed(0)
     form = ClosedForm(mlp(5, (8,), 3))
     reference = nn.Parameter(form.parameter.detach().clone())
     optimizer = kind([reference], lr=0.02, weight_decay=0.1)
-    update = form.adam(weight_decay=0.1, decoupled=decoupled)
+    update = form.update(name, weight_decay=0.1)
     for _ in range(20):
         gradient = torch.randn_like(reference)
         reference.grad = gradient.clone()

@@ -15,7 +15,7 @@ def test_every_row_is_visited_once_an_epoch(rng):
     seen, weight = [], nn.Parameter(torch.zeros(1))
     step = autograd_step([weight], lambda batch, epoch: (seen.append((epoch, batch.tolist())), weight.sum())[1])
     training = Training(epochs=2, batch=4, rate=0.1)
-    history = train(training.adam([weight]), 10, step, training, rng)
+    history = train(training.update([weight]), 10, step, training, rng)
     for epoch in (0, 1):
         batches = [rows for when, rows in seen if when == epoch]
         assert [len(rows) for rows in batches] == [4, 4, 2]
@@ -36,8 +36,8 @@ def test_training_lowers_the_loss(rng, schedule):
     y, network = x.sum(dim=1, keepdim=True), mlp(3, (16,), 1)
     parameters = list(network.parameters())
     step = autograd_step(parameters, lambda batch, epoch: nn.functional.mse_loss(network(x[batch]), y[batch]))
-    training = Training(30, 20, 0.01, schedule=schedule, decoupled=True)
-    history = train(training.adam(parameters), 200, step, training, rng)
+    training = Training(30, 20, 0.01, schedule=schedule, optimizer="adamw")
+    history = train(training.update(parameters), 200, step, training, rng)
     assert history[-1]["loss"] < 0.1 * history[0]["loss"]
 
 

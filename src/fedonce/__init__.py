@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from fedonce.learners import Learner as Learner
     from fedonce.message import Representation as Representation
     from fedonce.message import Traffic as Traffic
+    from fedonce.networks import NCF as NCF
     from fedonce.partition import Pixels as Pixels
+    from fedonce.partition import biased as biased
     from fedonce.partition import tiles as tiles
     from fedonce.party import Guest as Guest
     from fedonce.party import Host as Host
@@ -35,7 +37,9 @@ _HOME = {
     "Learner": "learners",
     "Representation": "message",
     "Traffic": "message",
+    "NCF": "networks",
     "Pixels": "partition",
+    "biased": "partition",
     "tiles": "partition",
     "Guest": "party",
     "Host": "party",

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from fedonce.errors import parameter_error
-from fedonce.networks import Standardise, encoder, fits_cnn0, mlp
+from fedonce.networks import NCF, Network, Standardise, code_sizes, encoder, fits_cnn0, mlp
 from fedonce.randomness import torch_seeded
 from fedonce.training import Batch, Epoch, Rows, Training, apply, autograd_step, one_thread, train
 
@@ -33,15 +33,15 @@ class Recipe:
     epochs : int, optional
         None: as many as make about `steps` steps, 20 to 100; with fewer than 5,000 rows that many, a quarter or a
         twelfth of them: the most that a sixth of the training rows does not speak against.
-    batch, rate, weight_decay, schedule, decoupled
+    batch, rate, weight_decay, schedule, optimizer
         As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16. A weight decay
         of None is 0.1, and less in proportion above 5,000 rows.
     guest_dropout : float
         Share of the rows for which, in each epoch, guests are dropped at random, so that the model copes with absent ones.
     standardise, marks : bool
         Whether representations are standardised, and whether the head is told who is present.
-    network : torch.nn.Module, optional
-        The host's own encoder instead of the one chosen by shape; gives `encoder_dim` values a row.
+    network : torch.nn.Module, NCF, "cnn0", "cnn1" or None
+        The encoder of the host's own columns instead of the one chosen by shape; gives `encoder_dim` values a row.
     """
 
     encoder_hidden: tuple[int, ...] = (128,)
@@ -54,11 +54,16 @@ class Recipe:
     rate: float = 4e-3
     weight_decay: float | None = None
     schedule: str = "one-cycle"
-    decoupled: bool = True
+    optimizer: str = "adamw"
     guest_dropout: float = 0.1
     standardise: bool = True
     marks: bool = True
-    network: nn.Module | None = None
+    network: Network = None
+
+    @property
+    def codes(self) -> bool:
+        """Whether the host's categories are to be numbered, for embeddings."""
+        return isinstance(self.network, NCF)
 
     def training(self, n_rows: int) -> Training:
         """Return how to train on so many rows."""
@@ -67,7 +72,7 @@ class Recipe:
         if epochs is None:
             epochs = int(np.clip(round(self.steps * batch / n_rows), 20, 100))
         decay = 0.1 * min(1.0, 5000 / n_rows) if self.weight_decay is None else self.weight_decay
-        return Training(epochs, batch, self.rate, decay, self.schedule, self.decoupled)
+        return Training(epochs, batch, self.rate, decay, self.schedule, self.optimizer)
 
 
 FEW_ROWS = 5000  # below, the number of epochs is chosen on a part of the training rows
@@ -77,7 +82,7 @@ IMAGES = Recipe(encoder_dim=128, head=(512, 256), dropout=0.3, rate=2e-3)
 # The paper: Adam at a constant rate, representations as they come, nobody dropped. A preset fills in the shapes.
 PAPER = Recipe(
     encoder_hidden=(30, 30), encoder_dim=3, head=(30,), dropout=0.0, epochs=100, batch=100, rate=1e-4, weight_decay=1e-4,
-    schedule="constant", decoupled=False, guest_dropout=0.0, standardise=False, marks=False,
+    schedule="constant", optimizer="adam", guest_dropout=0.0, standardise=False, marks=False,
 )  # fmt: skip
 
 
@@ -97,10 +102,12 @@ def find_recipe(recipe: object, epochs: int | None, shape: tuple[int, ...], owne
 class AggregationModel(nn.Module):
     """f_w of the paper: own columns and representations in, one output a class (or one value) out."""
 
-    def __init__(self, shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe) -> None:
+    def __init__(
+        self, shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe, sizes: Sequence[int] = ()
+    ) -> None:
         super().__init__()
         self.dims, self.marks = tuple(dims), recipe.marks
-        self.encoder = encoder(shape, recipe.encoder_hidden, recipe.encoder_dim, recipe.network)
+        self.encoder = encoder(shape, recipe.encoder_hidden, recipe.encoder_dim, recipe.network, sizes)
         self.representations = Standardise(torch.zeros(sum(dims)), torch.ones(sum(dims)))
         width = recipe.encoder_dim + sum(dims) + (len(dims) if recipe.marks else 0)
         self.head = mlp(width, recipe.head, n_outputs, recipe.dropout)
@@ -207,7 +214,8 @@ def _train(
 ) -> tuple[AggregationModel, list[Epoch]]:
     dtype = torch.get_default_dtype()
     with torch_seeded(rng), one_thread(not fits_cnn0(examples.own.shape[1:])):
-        model = AggregationModel(examples.own.shape[1:], dims, n_outputs, recipe).to(device, dtype)
+        sizes = code_sizes(recipe.network, examples.own)
+        model = AggregationModel(examples.own.shape[1:], dims, n_outputs, recipe, sizes).to(device, dtype)
         arrays = (examples.own, examples.values, examples.present)
         tensors = [torch.from_numpy(array).to(device, dtype) for array in arrays]
         if recipe.standardise:
@@ -221,7 +229,7 @@ def _train(
 
         parameters = list(model.train().parameters())
         training = recipe.training(len(examples.own))
-        history = train(training.adam(parameters), len(examples.own), autograd_step(parameters, loss), training, rng)
+        history = train(training.update(parameters), len(examples.own), autograd_step(parameters, loss), training, rng)
     return model.cpu().eval(), history
 
 

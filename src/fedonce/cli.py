@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,6 +103,85 @@ def _print_table(result: Demonstration) -> None:
     for o in result.outcomes:
         table.add_row(o.method, f"{100 * o.accuracy:.1f} %", str(o.messages), f"{o.bytes:,}", f"{o.seconds:.1f}")
     Console().print(table)
+
+
+data = typer.Typer(help="The paper's data sets: what is here, and how to get them.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder with data sets. Default: FEDONCE_DATA, else the user's cache.", show_default=False),
+]
+
+
+@data.command("list")
+def list_data(
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List the data sets: rows, columns, task, whether they are here, licence.
+
+    A present file's checksum is right; a partial data set has some of its owner's rows; a damaged one has a file with
+    a wrong checksum.
+    """
+    from fedonce.datasets import SOURCES, data_folder, status
+
+    rows = [
+        {
+            "name": source.name,
+            "rows": source.rows,
+            "columns": source.columns,
+            "task": source.task,
+            "status": status(source, data_dir),
+            "licence": source.licence,
+        }
+        for source in SOURCES.values()
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=2))  # noqa: T201
+        return
+    table = Table(title=f"data sets in {data_folder(data_dir)}", title_justify="left")
+    for column in rows[0]:
+        table.add_column(
+            column, justify="right" if column in ("rows", "columns") else "left", no_wrap=column != "licence"
+        )
+    for row in rows:
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+    Console().print(table)
+
+
+@data.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A name from `fedonce data list`.")],
+    data_dir: DataDir = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was loaded as JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+) -> None:
+    """Download a data set from its owner, check it and read it once; nothing is downloaded that is here already."""
+    from fedonce.datasets import FETCHERS, data_folder
+
+    if name not in FETCHERS:
+        close = get_close_matches(name, FETCHERS, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(FETCHERS)}.{hint}", param_hint="NAME")
+    with Console(stderr=True, quiet=quiet).status(f"loading {name}"):
+        dataset = FETCHERS[name](data_dir)
+    told = {
+        "name": name,
+        "folder": str(data_folder(data_dir)),
+        "rows": len(dataset.target),
+        "columns": len(dataset.feature_names),
+        "task": dataset.task,
+        "complete": dataset.complete,
+        "note": dataset.note,
+        "licence": dataset.licence,
+        "citation": dataset.citation,
+    }
+    if as_json:
+        print(json.dumps(told, indent=2))  # noqa: T201
+        return
+    for key, value in told.items():
+        typer.echo(f"{key:9} {value:,}" if type(value) is int else f"{key:9} {value}")
 
 
 if __name__ == "__main__":

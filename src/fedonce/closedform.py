@@ -87,8 +87,22 @@ class ClosedForm:
             if position:
                 gradient = gradient @ weight
 
-    def adam(self, weight_decay: float = 0.0, decoupled: bool = False) -> Callable[[float], None]:
-        """Return Adam (Kingma and Ba, 2015), or AdamW, for the flat parameter: torch's arithmetic without its bookkeeping."""
+    def update(self, optimizer: str, weight_decay: float = 0.0) -> Callable[[float], None]:
+        """Return "adam", "adamw" or "sgd" for the flat parameter: torch's arithmetic without its bookkeeping."""
+        if optimizer == "sgd":
+            return self._sgd(weight_decay)
+        return self._adam(weight_decay, decoupled=optimizer == "adamw")
+
+    def _sgd(self, weight_decay: float) -> Callable[[float], None]:
+        value, gradient = self.parameter.detach().numpy(), self._gradient
+
+        def update(rate: float) -> None:
+            value.__isub__(rate * (gradient + weight_decay * value))
+
+        return update
+
+    def _adam(self, weight_decay: float, decoupled: bool) -> Callable[[float], None]:
+        """Kingma and Ba (2015), or Loshchilov and Hutter (2019) where the decay is decoupled from the gradient."""
         value, gradient = self.parameter.detach().numpy(), self._gradient
         mean, square, steps = np.zeros_like(value), np.zeros_like(value), 0
 

@@ -42,8 +42,9 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self, parties: Parties = None, host: str | None = None, learner: Any = "auto", dim: Any = 8, bits: int = 8,
-        epochs: Any = None, host_epochs: int | None = None, recipe: Any = "default", device: str = "auto",
-        random_state: Any = None, n_jobs: int | None = None, verbose: int = 0,
+        epochs: Any = None, host_epochs: int | None = None, recipe: Any = "default", epsilon: float | None = None,
+        delta: float | None = None, clip: float | None = None, device: str = "auto", random_state: Any = None,
+        n_jobs: int | None = None, verbose: int = 0,
     ) -> None:  # fmt: skip
         self.parties = parties
         self.host = host
@@ -53,6 +54,9 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.host_epochs = host_epochs
         self.recipe = recipe
+        self.epsilon = epsilon
+        self.delta = delta
+        self.clip = clip
         self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -176,6 +180,15 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
                 )
 
     def _check_parameters(self) -> None:
+        for parameter in ("epsilon", "delta", "clip"):
+            if getattr(self, parameter) is not None:
+                raise parameter_error(
+                    self._owner,
+                    parameter,
+                    "None in this version, which cannot keep a privacy budget yet (to train without one, leave out epsilon, "
+                    "delta and clip)",
+                    getattr(self, parameter),
+                )
         for parameter, nothing in (("dim", False), ("epochs", True)):
             setting = getattr(self, parameter)
             for value in setting.values() if isinstance(setting, Mapping) else [setting]:
@@ -231,6 +244,9 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
         Overrides the recipe's own.
     recipe : str or Recipe
         How the host trains: "default", "paper" or an object.
+    epsilon, delta, clip : None
+        A privacy budget and the norm of a row's gradient, as `presets.load` gives them at level 1. This version has no
+        differential privacy and refuses them; nothing is ignored silently.
     device : str
         "auto" (a GPU where there is one), "cpu" or "cuda".
     random_state : int, RandomState or None

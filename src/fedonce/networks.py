@@ -1,17 +1,21 @@
-"""Encoders by kind of data: an MLP for tables, the paper's CNN0 for images, or the user's own module."""
+"""Encoders by kind of data: an MLP for tables, CNN0 or CNN1 for images, NCF for categories, or the user's own module."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedonce.errors import parameter_error
 
 SMALLEST_CNN0_IMAGE = 6  # pixels a side; below, nothing is left after CNN0's convolutions and pooling
+SMALLEST_CNN1_IMAGE = 14
 
 
 def mlp(n_inputs: int, hidden: Sequence[int], n_outputs: int, dropout: float = 0.0) -> nn.Sequential:
@@ -38,13 +42,96 @@ def cnn0(shape: Sequence[int], n_outputs: int, hidden: int = 128) -> nn.Sequenti
     )  # fmt: skip
 
 
+def cnn1(shape: Sequence[int], n_outputs: int) -> nn.Sequential:
+    """CNN1 of the paper, small enough for differential privacy: two convolutions with pooling, and one linear layer."""
+    channels, *sides = shape
+    if min(sides) < SMALLEST_CNN1_IMAGE:
+        raise parameter_error("a learner or recipe", "network", "'cnn0' for images below 14 x 14 pixels", "cnn1")
+    height, width = ((((side - 2) // 2 + 1) - 1 - 4) // 2 for side in sides)
+    return nn.Sequential(
+        nn.Conv2d(channels, 16, 8, stride=2, padding=3), nn.ReLU(), nn.MaxPool2d(2, stride=1),
+        nn.Conv2d(16, 32, 4, stride=2), nn.ReLU(), nn.MaxPool2d(2, stride=1),
+        nn.Flatten(), nn.Linear(32 * height * width, n_outputs),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NCF:
+    """Neural collaborative filtering (He et al., 2017): an embedding per column of categories, side by side, then layers.
+
+    As `network` of a learner or a recipe; the party's categories are then numbered instead of one-hot encoded.
+
+    Parameters
+    ----------
+    embeddings : tuple of int
+        Values that each column's embedding has; 0 for a column of numbers, which is taken as it is.
+    hidden : tuple of int
+        Widths of the layers after them.
+    dropout : float
+        Dropout of the embeddings.
+    """
+
+    embeddings: tuple[int, ...]
+    hidden: tuple[int, ...]
+    dropout: float = 0.0
+
+    def build(self, sizes: Sequence[int], n_outputs: int) -> nn.Module:
+        """Make the network for columns with so many codes each."""
+        if len(sizes) != len(self.embeddings):
+            wanted = f"as long as the party has columns ({len(sizes)})"
+            raise parameter_error("NCF", "embeddings", wanted, self.embeddings)
+        return _NCFNetwork(self, sizes, n_outputs)
+
+
+class _NCFNetwork(nn.Module):
+    """Embeddings and layers; code 0, a category that training rows do not have, is zeros."""
+
+    def __init__(self, settings: NCF, sizes: Sequence[int], n_outputs: int) -> None:
+        super().__init__()
+        self.embeddings = nn.ModuleList(
+            nn.Embedding(size, width, padding_idx=0) if width else nn.Identity()
+            for size, width in zip(sizes, settings.embeddings, strict=True)
+        )
+        for table in self.embeddings:
+            if isinstance(table, nn.Embedding):
+                nn.init.normal_(table.weight, std=0.05)  # torch's own spread of 1 learns what the rows do not say
+                with torch.no_grad():
+                    table.weight[0] = 0
+        self.dropout = nn.Dropout(settings.dropout)
+        self.layers = mlp(sum(width or 1 for width in settings.embeddings), settings.hidden, n_outputs)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Give values for rows of codes and numbers."""
+        parts = [self._part(table, rows[:, j]) for j, table in enumerate(self.embeddings)]
+        outputs: Tensor = self.layers(self.dropout(torch.cat(parts, dim=1)))
+        return outputs
+
+    @staticmethod
+    def _part(table: nn.Module, column: Tensor) -> Tensor:
+        if not isinstance(table, nn.Embedding):
+            return column[:, None]
+        codes = column.long()
+        found: Tensor = table(torch.where(codes < table.num_embeddings, codes, 0))
+        return found
+
+
+Network = nn.Module | NCF | str | None  # what users may give as `network`
+
+
+def code_sizes(network: Network, rows: NDArray[Any]) -> tuple[int, ...]:
+    """Return how many codes each column of rows has, where the network is made of embeddings; else nothing."""
+    return tuple(int(most) + 1 for most in rows.max(axis=0)) if isinstance(network, NCF) and rows.ndim == 2 else ()
+
+
 def fits_cnn0(shape: Sequence[int]) -> bool:
     """Tell whether rows are images large enough for CNN0."""
     return len(shape) == 3 and min(shape[1:]) >= SMALLEST_CNN0_IMAGE
 
 
-def encoder(shape: Sequence[int], hidden: Sequence[int], n_outputs: int, network: nn.Module | None = None) -> nn.Module:
-    """Choose an encoder from the shape of one row: the user's module, CNN0 for images, an MLP otherwise.
+def encoder(
+    shape: Sequence[int], hidden: Sequence[int], n_outputs: int, network: Network = None, sizes: Sequence[int] = ()
+) -> nn.Module:
+    """Choose an encoder: the one that is asked for, else by the shape of one row CNN0 for images, an MLP otherwise.
 
     Parameters
     ----------
@@ -54,11 +141,23 @@ def encoder(shape: Sequence[int], hidden: Sequence[int], n_outputs: int, network
         Widths of the MLP's hidden layers.
     n_outputs : int
         Number of values a row.
-    network : torch.nn.Module, optional
-        The user's own module. It is copied, with its weights, and must give `n_outputs` values a row.
+    network : torch.nn.Module, NCF, "cnn0", "cnn1" or None
+        A module of the user's own is copied, with its weights, and must give `n_outputs` values a row.
+    sizes : sequence of int
+        For NCF: how many codes each column has.
     """
-    if network is not None:
+    if isinstance(network, NCF):
+        return network.build(sizes or [1] * prod(shape), n_outputs)
+    if isinstance(network, nn.Module):
         return _checked_copy(network, shape, n_outputs)
+    if network not in (None, "cnn0", "cnn1"):
+        wanted = "a torch module, an NCF, 'cnn0', 'cnn1' or None"
+        raise parameter_error("a learner or recipe", "network", wanted, network)
+    if network is not None and not fits_cnn0(shape):
+        wanted = "None or a module of your own where rows are no images of 6 x 6 pixels or more"
+        raise parameter_error("a learner or recipe", "network", wanted, network)
+    if network == "cnn1":
+        return cnn1(shape, n_outputs)
     if fits_cnn0(shape):
         return cnn0(shape, n_outputs)
     layers = mlp(prod(shape), hidden, n_outputs)

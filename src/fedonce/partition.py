@@ -38,6 +38,9 @@ class Pixels:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "shape", shape)
 
+    def __repr__(self) -> str:
+        return f"Pixels(<{len(self.columns)} columns>, shape={self.shape})"
+
 
 @dataclass(frozen=True)
 class Block:
@@ -80,7 +83,9 @@ def views(widths: Mapping[str, int]) -> dict[str, list[int]]:
     {'colour': [0, 1], 'texture': [2, 3, 4]}
     """
     starts = np.cumsum([0, *widths.values()]).tolist()
-    return {name: list(range(start, start + width)) for start, (name, width) in zip(starts, widths.items(), strict=False)}
+    return {
+        name: list(range(start, start + width)) for start, (name, width) in zip(starts, widths.items(), strict=False)
+    }
 
 
 def biased(X: ArrayLike, y: ArrayLike, alpha: float, p: int, seed: int = 0) -> dict[str, list[int]]:

@@ -38,10 +38,13 @@ class Preparation:
         Whose columns these are, for messages to the user.
     shape : tuple or None
         (channels, rows, columns) where the columns are pixels.
+    codes : bool
+        Whether categories become one column of numbers 1, 2, ... each, for embeddings, instead of one-hot columns.
     """
 
     party: str
     shape: tuple[int, ...] | None = None
+    codes: bool = False
     names: tuple[Hashable, ...] = ()
     named: bool = False
     sketched: bool = False
@@ -62,7 +65,7 @@ class Preparation:
             self.steps = [_NumberStep.fit(self._dense(table), names, self.party)]
         else:
             self.steps = [
-                _CategoryStep.fit(column, name, self.party)
+                _CategoryStep.fit(column, name, self.party, self.codes)
                 if column.dtype == object
                 else _NumberStep.fit(column[:, None], (name,), self.party)
                 for column, name in zip(table.columns, table.names, strict=True)
@@ -177,13 +180,14 @@ class _NumberStep:
 
 @dataclass
 class _CategoryStep:
-    """Categories: one column a value, or hashed columns and how common the value is where there are many."""
+    """Categories: one column a value, or hashed columns and how common the value is where there are many; or codes."""
 
     values: dict[str, int]
     counts: dict[str, int] | None
+    codes: bool = False
 
     @classmethod
-    def fit(cls, column: NDArray[np.object_], name: Hashable, party: str) -> _CategoryStep:
+    def fit(cls, column: NDArray[np.object_], name: Hashable, party: str, codes: bool = False) -> _CategoryStep:
         known, counts = np.unique([value for value in column if value is not None], return_counts=True)
         if not len(known):
             warnings.warn(
@@ -192,11 +196,16 @@ class _CategoryStep:
                 stacklevel=2,
             )
         values = {str(value): position for position, value in enumerate(known)}
+        if codes:
+            return cls(values, None, codes)
         if len(known) <= ONE_HOT_LIMIT:
             return cls(values, None)
         return cls({}, {str(value): int(count) for value, count in zip(known, counts, strict=True)})
 
     def transform(self, column: NDArray[np.object_]) -> NDArray[np.float32]:
+        if self.codes:  # 0 where the value is unseen or missing
+            numbers = [self.values.get(value, -1) + 1 for value in column]
+            return np.array(numbers, dtype=np.float32)[:, None]
         if self.counts is not None:
             return self._hashed(column, self.counts)
         out = np.zeros((len(column), len(self.values) + 1), np.float32)

@@ -34,6 +34,7 @@ Step = Callable[[Batch, int], "Tensor | float"]
 
 
 Update = Callable[[float], None]  # change the parameters by their gradients, at a rate
+_OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
 
 
 class Epoch(TypedDict):
@@ -55,11 +56,13 @@ class Training:
     rate: float
     weight_decay: float = 0.0
     schedule: str = "constant"
-    decoupled: bool = False  # AdamW instead of Adam
+    optimizer: str = "adam"  # "adam" and, without momentum, "sgd" (the paper's), or "adamw"
 
     def __post_init__(self) -> None:
         if self.schedule not in ("constant", "one-cycle"):
             raise parameter_error("Training", "schedule", "'constant' or 'one-cycle'", self.schedule)
+        if self.optimizer not in _OPTIMIZERS:
+            raise parameter_error("Training", "optimizer", "'adam', 'adamw' or 'sgd'", self.optimizer)
         for name in ("epochs", "batch"):
             if getattr(self, name) < 1:
                 raise parameter_error("Training", name, "a positive integer", getattr(self, name))
@@ -71,9 +74,9 @@ class Training:
         start, end, share = (0.04, 1.0, progress / 0.3) if progress < 0.3 else (1.0, 1e-5, (progress - 0.3) / 0.7)
         return self.rate * (end + (start - end) * (1 + math.cos(math.pi * share)) / 2)
 
-    def adam(self, parameters: Sequence[nn.Parameter]) -> Update:
-        """Return torch's Adam, or AdamW where the weight decay is decoupled from the gradient."""
-        kind = torch.optim.AdamW if self.decoupled else torch.optim.Adam
+    def update(self, parameters: Sequence[nn.Parameter]) -> Update:
+        """Return torch's optimizer as a function of the rate."""
+        kind = _OPTIMIZERS[self.optimizer]
         optimizer = kind(parameters, lr=self.rate, weight_decay=self.weight_decay, fused=True)
 
         def update(rate: float) -> None:

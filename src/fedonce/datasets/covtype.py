@@ -17,9 +17,9 @@ SOURCE = Source(
     rows=581_012,
     columns=54,
     task="classification",
-    licence="CC BY 4.0 (UCI); (c) Blackard, Colorado State University",
+    licence="CC BY 4.0",
     citation="J. A. Blackard, D. J. Dean: Comparative accuracies of artificial neural networks and discriminant analysis in "
-    "predicting forest cover types from cartographic variables, 1999. UCI 31.",
+    "predicting forest cover types from cartographic variables, 1999. UCI 31, (c) Jock A. Blackard and Colorado State University.",
     page="https://archive.ics.uci.edu/dataset/31/covertype",
     parties=10,
     editions=(

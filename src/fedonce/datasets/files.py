@@ -95,7 +95,7 @@ def find(source: Source, data_dir: str | os.PathLike[str] | None, download: bool
         if all(paths.values()):
             return _checked(edition, {part: path for part, path in paths.items() if path}, verify)
     if not download:
-        raise InputError(f"{_absent(source, folder)} Or let it be downloaded: download=True.")
+        raise InputError(_absent(source, folder) + "\nOr let it be downloaded: download=True.")
     edition = source.editions[0]
     if not all(files[0].url for files in edition.parts.values()):
         raise InputError(_absent(source, folder))
@@ -187,20 +187,22 @@ def _download(file: File, folder: Path, source: Source) -> None:
         if isinstance(error, ValueError) and "hash" in str(error):  # pooch names both checksums
             raise DamagedError(f"The download of {file.name} from {file.url} is refused. {error}") from error
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"{_absent(source, folder)} The download failed ({reason[:300]}).") from error
+        raise InputError(f"{_absent(source, folder)}\nThe download failed ({reason[:300]}).") from error
     if file.sha256 is None:
         with (folder / PINS).open("a") as pins:
             pins.write(f"{sha256_of(folder / file.name)}  {file.name}\n")
 
 
 def _absent(source: Source, folder: Path) -> str:
-    wanted = [files[0] for files in source.editions[0].parts.values()]
-    lines = [
-        f"{file.name} from {file.url or source.page} (sha256 {file.sha256 or 'not published'})"
-        for file in wanted
-        if not (folder / file.name).is_file()
+    """Say which files are missing, where to get them, what their checksums are and where to put them."""
+    missing = [files[0] for files in source.editions[0].parts.values() if not _existing(folder, files)]
+    published = [
+        f"{file.name} from {file.url} (sha256 {file.sha256 or 'not published'})" for file in missing if file.url
     ]
-    return f"Data set {source.name!r} is not in {folder}. Get {'; '.join(lines)}, and put it there."
+    by_hand = [file.name for file in missing if not file.url]
+    if by_hand:
+        published.append(f"{', '.join(by_hand)} from {source.page} (sha256 not published)")
+    return f"Data set {source.name!r} is not in {folder}. Put there, under the same name:\n  " + "\n  ".join(published)
 
 
 @contextmanager

@@ -75,7 +75,9 @@ def read_idx(content: bytes, name: str, n_dimensions: int) -> NDArray[np.uint8]:
     magic = content[:4].hex()
     wanted = bytes([0, 0, IDX_UNSIGNED_BYTE, n_dimensions]).hex()
     if magic != wanted:
-        raise InputError(f"The file {name} is no idx file of {n_dimensions} dimensions: magic number {magic}, not {wanted}.")
+        raise InputError(
+            f"The file {name} is no idx file of {n_dimensions} dimensions: magic number {magic}, not {wanted}."
+        )
     if len(content) < size:
         raise InputError(f"The file {name} is cut off: it ends in its header, at byte {len(content)}.")
     shape = struct.unpack(f">{n_dimensions}I", content[4:size])
@@ -180,7 +182,9 @@ class _ArraysOnly(pickle.Unpickler):
             return _plain_dtype
         if (module, name) == ("_codecs", "encode"):  # how Python 3 writes bytes in the old protocol
             return _latin1
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, and only arrays, bytes, lists and dicts are admitted")
+        raise pickle.UnpicklingError(
+            f"it asks for {module}.{name}, and only arrays, bytes, lists and dicts are admitted"
+        )
 
 
 def _empty_array(kind: Any, shape: Any, dtype: Any) -> NDArray[Any]:
@@ -213,8 +217,13 @@ def read_cifar_batch(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDAr
         raise InputError(f"The file {name} must hold a dict of data and labels. Got {type(batch).__name__}.")
     images, labels = (batch.get(key.encode(), batch.get(key)) for key in ("data", "labels"))
     if not isinstance(images, np.ndarray) or images.dtype != np.uint8 or images.ndim != 2 or images.shape[1] != 3072:
-        raise InputError(f"The file {name} must hold 'data', rows of 3,072 bytes. Got {getattr(images, 'shape', images)!r:.100}.")
-    known = isinstance(labels, list) and all(type(label) is int and 0 <= label < 10 for label in labels)
-    if not known or len(labels) != len(images):
+        raise InputError(
+            f"The file {name} must hold 'data', rows of 3,072 bytes. Got {getattr(images, 'shape', images)!r:.100}."
+        )
+    if (
+        not isinstance(labels, list)
+        or len(labels) != len(images)
+        or not all(type(label) is int and 0 <= label < 10 for label in labels)
+    ):
         raise InputError(f"The file {name} must hold 'labels', a number 0 to 9 for each of {len(images)} images.")
     return images, np.array(labels, dtype=np.int64)

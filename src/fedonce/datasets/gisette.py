@@ -19,7 +19,7 @@ SOURCE = Source(
     rows=6_000,
     columns=5_000,
     task="classification",
-    licence="CC BY 4.0 (UCI)",
+    licence="CC BY 4.0",
     citation="I. Guyon, S. Gunn, A. Ben-Hur, G. Dror: Result analysis of the NIPS 2003 feature selection challenge. UCI 170.",
     page="https://archive.ics.uci.edu/dataset/170/gisette",
     parties=10,
@@ -60,5 +60,7 @@ def fetch_gisette(data_dir: Any = None, download: bool = True, *, verify: bool =
         data = read_numbers(content, str(found.paths["data"]), SOURCE.columns, np.float32, delimiter=None)
         labels = read_numbers(read_bytes(path), str(path), 1, np.float64)[:, 0]
     if len(labels) != len(data) or not np.isin(labels, (-1, 1)).all():
-        raise InputError(f"The file {path} must hold a label, -1 or 1, for each of {len(data)} rows. Got {len(labels)} labels.")
+        raise InputError(
+            f"The file {path} must hold a label, -1 or 1, for each of {len(data)} rows. Got {len(labels)} labels."
+        )
     return make(SOURCE, found, data, labels.astype(np.int64), tuple(f"feature_{j}" for j in range(1, 5001)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ NAMES = {
 }
 
 
-def edition(address: str, sums: dict[str, tuple[str, ...]], note: str = "") -> Edition:
+def edition(address: str, sums: Mapping[str, tuple[str, ...]], note: str = "") -> Edition:
     """List files as the owner packs them and, where a second checksum is given, unpacked; a note makes them partial."""
     parts = {}
     for part, (packed, *plain) in sums.items():
@@ -33,7 +34,9 @@ def fetch(source: Source, data_dir: Any, download: bool, verify: bool) -> Datase
     found = find(source, data_dir, download, verify)
     parts = [part for part in ("train", "test") if f"{part} images" in found.paths]
     images = [_images(found, part) for part in parts]
-    labels = [read_idx(read_bytes(found.paths[f"{part} labels"]), f"{found.paths[f'{part} labels']}", 1) for part in parts]
+    labels = [
+        read_idx(read_bytes(found.paths[f"{part} labels"]), f"{found.paths[f'{part} labels']}", 1) for part in parts
+    ]
     for part, pictures, classes in zip(parts, images, labels, strict=True):
         if len(pictures) != len(classes) or classes.max(initial=0) > 9:
             raise InputError(
@@ -52,5 +55,7 @@ def _images(found: Found, part: str) -> Any:
     path = found.paths[f"{part} images"]
     images = read_idx(read_bytes(path), str(path), 3)
     if images.shape[1:] != (28, 28):
-        raise InputError(f"The file {path} must hold images of 28 x 28 pixels. Got {images.shape[1]} x {images.shape[2]}.")
+        raise InputError(
+            f"The file {path} must hold images of 28 x 28 pixels. Got {images.shape[1]} x {images.shape[2]}."
+        )
     return images.reshape(len(images), -1)

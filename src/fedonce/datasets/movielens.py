@@ -28,7 +28,7 @@ SOURCE = Source(
     rows=1_000_209,
     columns=8,
     task="regression",
-    licence="GroupLens: research use, no redistribution, no commercial use",
+    licence="research use only, no redistribution",
     citation="F. M. Harper, J. A. Konstan: The MovieLens datasets: history and context, 2015.",
     page="https://grouplens.org/datasets/movielens/1m/",
     parties=PARTIES,
@@ -96,7 +96,9 @@ def _lines(path: Path, member: str, n_fields: int) -> dict[int, list[str]]:
     for number, line in enumerate(read_bytes(path, member).decode("latin1").splitlines(), start=1):
         key, *fields = line.split("::")
         if len(fields) != n_fields - 1 or not key.isdecimal():
-            raise InputError(f"{path} ({member}), line {number}: must be a number and {n_fields - 1} fields after '::'.")
+            raise InputError(
+                f"{path} ({member}), line {number}: must be a number and {n_fields - 1} fields after '::'."
+            )
         lines[int(key)] = fields
     return lines
 

@@ -23,7 +23,7 @@ SOURCE = Source(
     rows=269_648,
     columns=sum(VIEWS.values()),
     task="classification",
-    licence="research use, by agreement with the Lab for Media Search, NUS",
+    licence="research use, by agreement",
     citation="T.-S. Chua et al.: NUS-WIDE: a real-world web image database from National University of Singapore, 2009.",
     page="https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html",
     parties=views(VIEWS),
@@ -72,7 +72,9 @@ def fetch_nus_wide(data_dir: Any = None, download: bool = True, *, verify: bool 
             path = found.paths[f"{part} {view}"]
             values = read_numbers(read_bytes(path), str(path), width, np.float32, delimiter=None)
             if len(values) != len(own):
-                raise InputError(f"The file {path} must have a row for each of {len(own)} labels. Got {len(values)} rows.")
+                raise InputError(
+                    f"The file {path} must have a row for each of {len(own)} labels. Got {len(values)} rows."
+                )
             features[:, start : start + width] = values
             start += width
         data.append(features)

@@ -19,7 +19,7 @@ SOURCE = Source(
     rows=11_055,
     columns=68,
     task="classification",
-    licence="CC BY 4.0 (UCI)",
+    licence="CC BY 4.0",
     citation="R. M. Mohammad, F. Thabtah, L. McCluskey: Phishing websites features, 2015. UCI 327; one-hot by LIBSVM.",
     page="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html#phishing",
     parties=10,
@@ -29,9 +29,7 @@ SOURCE = Source(
                 "table": (
                     File("phishing", None, "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/phishing"),
                     File("phishing", "0cf66ef36604c393da9359b2e5d894a2df8aee31fd184633cefa138add2ef08a"),
-                    File(
-                        "Training Dataset.arff", "0dfcd84ccdedca6e1be2ce26452c1f1089ac3f839b9a1b0ab1cdcf6d895f9a70"
-                    ),
+                    File("Training Dataset.arff", "0dfcd84ccdedca6e1be2ce26452c1f1089ac3f839b9a1b0ab1cdcf6d895f9a70"),
                 )
             }
         ),

@@ -16,7 +16,7 @@ SOURCE = Source(
     rows=21_263,
     columns=81,
     task="regression",
-    licence="CC BY 4.0 (UCI)",
+    licence="CC BY 4.0",
     citation="K. Hamidieh: A data-driven statistical model for predicting the critical temperature of a superconductor, 2018. "
     "UCI 464.",
     page="https://archive.ics.uci.edu/dataset/464/superconductivty+data",
@@ -43,7 +43,18 @@ SOURCE = Source(
 PROPERTIES = (
     "atomic_mass", "fie", "atomic_radius", "Density", "ElectronAffinity", "FusionHeat", "ThermalConductivity", "Valence",
 )  # fmt: skip
-STATISTICS = ("mean", "wtd_mean", "gmean", "wtd_gmean", "entropy", "wtd_entropy", "range", "wtd_range", "std", "wtd_std")
+STATISTICS = (
+    "mean",
+    "wtd_mean",
+    "gmean",
+    "wtd_gmean",
+    "entropy",
+    "wtd_entropy",
+    "range",
+    "wtd_range",
+    "std",
+    "wtd_std",
+)
 NAMES = ("number_of_elements", *(f"{s}_{p}" for p in PROPERTIES for s in STATISTICS))
 
 

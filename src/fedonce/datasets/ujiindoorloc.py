@@ -17,7 +17,7 @@ SOURCE = Source(
     rows=19_937,
     columns=528,
     task="regression",
-    licence="CC BY 4.0 (UCI)",
+    licence="CC BY 4.0",
     citation="J. Torres-Sospedra et al.: UJIIndoorLoc: a new multi-building and multi-floor database for WLAN "
     "fingerprint-based indoor localization problems, 2014. UCI 310.",
     page="https://archive.ics.uci.edu/dataset/310/ujiindoorloc",

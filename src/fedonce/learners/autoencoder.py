@@ -39,7 +39,7 @@ class Autoencoder(NetworkLearner):
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared error of rebuilding them."""
         epochs = epochs_for(len(rows), self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
-        training = Training(epochs, self.batch, self.rate, self.weight_decay, "one-cycle", decoupled=True)
+        training = Training(epochs, self.batch, self.rate, self.weight_decay, "one-cycle", "adamw")
         with torch_seeded(rng):
             network = self.start(rows, dim, device)
             decoder = mlp(dim, self.hidden[::-1], prod(rows.shape[1:])).to(device, torch.get_default_dtype())
@@ -49,7 +49,7 @@ class Autoencoder(NetworkLearner):
                 if ClosedForm.supports(whole, device):
                     form, flat = ClosedForm(whole), data.numpy()
                     step = closed_form_step(form, flat, lambda batch, outputs, epoch: flat[batch])
-                    return self.train(form.adam(self.weight_decay, decoupled=True), len(rows), step, training, rng)
+                    return self.train(form.update("adamw", self.weight_decay), len(rows), step, training, rng)
 
             def loss(batch: Batch, epoch: int) -> Tensor:
                 own = data[torch.from_numpy(batch).to(device)]
@@ -57,4 +57,4 @@ class Autoencoder(NetworkLearner):
                 return (rebuilt - own.flatten(1)).square().sum(dim=1).mean()
 
             parameters = [*network.train().parameters(), *decoder.parameters()]
-            return self.train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)
+            return self.train(training.update(parameters), len(rows), autograd_step(parameters, loss), training, rng)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce.errors import InputError
-from fedonce.networks import encoder
+from fedonce.networks import NCF, Network, code_sizes, encoder
 from fedonce.randomness import torch_seeded
 from fedonce.training import Epoch, Rows, Step, Training, Update, apply, train
 
@@ -27,6 +27,11 @@ class Learner(ABC):
     """
 
     name: ClassVar[str]
+
+    @property
+    def codes(self) -> bool:
+        """Whether categories reach it as numbers 1, 2, ... (0: not seen in training), one column each, for embeddings."""
+        return False
 
     @abstractmethod
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
@@ -56,23 +61,29 @@ class NetworkLearner(Learner):
     ----------
     hidden : tuple of int
         Widths of the hidden layers where the encoder is an MLP.
-    network : torch.nn.Module, optional
+    network : torch.nn.Module, NCF, "cnn0", "cnn1" or None
         The encoder to use instead of the one chosen by shape.
     """
 
     hidden: tuple[int, ...] = (64, 64)
-    network: nn.Module | None = None
+    network: Network = None
     network_: nn.Module | None = field(default=None, init=False, repr=False)
     shape_: tuple[int, ...] = field(default=(), init=False, repr=False)
     dim_: int = field(default=0, init=False, repr=False)
+    sizes_: tuple[int, ...] = field(default=(), init=False, repr=False)
+
+    @property
+    def codes(self) -> bool:
+        """Whether the encoder has embeddings."""
+        return isinstance(self.network, NCF)
 
     def build(self, shape: tuple[int, ...], dim: int) -> nn.Module:
         """Make the encoder for rows of a shape."""
-        return encoder(shape, self.hidden, dim, self.network)
+        return encoder(shape, self.hidden, dim, self.network, self.sizes_)
 
     def start(self, rows: Rows, dim: int, device: torch.device) -> nn.Module:
         """Make and remember the encoder, before it is trained."""
-        self.shape_, self.dim_ = rows.shape[1:], dim
+        self.shape_, self.dim_, self.sizes_ = rows.shape[1:], dim, code_sizes(self.network, rows)
         self.network_ = self.build(self.shape_, dim).to(device, torch.get_default_dtype())
         return self.network_
 
@@ -97,11 +108,13 @@ class NetworkLearner(Learner):
     def state(self) -> Tensors:
         """Return the encoder's weights and the shape to rebuild it."""
         weights = {f"network.{name}": value.cpu().numpy() for name, value in self.fitted().state_dict().items()}
-        return {"shape": np.array(self.shape_), "dim": np.array(self.dim_), **weights}
+        sizes = np.array(self.sizes_, dtype=np.int64)
+        return {"shape": np.array(self.shape_), "dim": np.array(self.dim_), "sizes": sizes, **weights}
 
     def restore(self, tensors: Tensors) -> None:
         """Rebuild the encoder and load its weights."""
-        self.shape_, self.dim_ = tuple(int(side) for side in tensors["shape"]), int(tensors["dim"])
+        self.shape_, self.sizes_ = (tuple(int(side) for side in tensors[name]) for name in ("shape", "sizes"))
+        self.dim_ = int(tensors["dim"])
         with torch_seeded(np.random.default_rng(0)):  # the weights drawn here are replaced at once
             self.network_ = self.build(self.shape_, self.dim_)
         self.network_.load_state_dict(

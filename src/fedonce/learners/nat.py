@@ -29,9 +29,11 @@ class NAT(NetworkLearner):
     batch : int
         b in the paper; the assignment is exact within a batch.
     rate, weight_decay : float
-        Of Adam: eta and lambda in the paper.
+        Of the optimizer: eta and lambda in the paper.
     update_every : int
         f in the paper: targets are assigned anew every so many epochs.
+    optimizer : str
+        "adam", "adamw" or "sgd".
     """
 
     name: ClassVar[str] = "nat"
@@ -40,20 +42,21 @@ class NAT(NetworkLearner):
     rate: float = 1e-3
     weight_decay: float = 1e-5
     update_every: int = 1
+    optimizer: str = "adam"
 
     def build(self, shape: tuple[int, ...], dim: int) -> nn.Module:
         """Make the encoder; for tables its outputs go through tanh, as in the published experiments."""
         network = super().build(shape, dim)
-        if len(shape) > 1 or self.network is not None:
+        if len(shape) > 1 or isinstance(self.network, nn.Module):
             return network
-        return nn.Sequential(*network.children(), nn.Tanh())
+        return nn.Sequential(*(network if isinstance(network, nn.Sequential) else [network]), nn.Tanh())
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared distance to the assigned targets."""
         if self.update_every < 1:
             raise parameter_error("NAT", "update_every", "a positive integer", self.update_every)
         epochs = epochs_for(len(rows), self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
-        training = Training(epochs, self.batch, self.rate, self.weight_decay)
+        training = Training(epochs, self.batch, self.rate, self.weight_decay, optimizer=self.optimizer)
         with torch_seeded(rng):
             network = self.start(rows, dim, device)
             dtype = torch.get_default_dtype()
@@ -72,7 +75,7 @@ class NAT(NetworkLearner):
             if isinstance(network, nn.Sequential) and ClosedForm.supports(network, device):
                 form = ClosedForm(network)
                 step = closed_form_step(form, data.numpy(), target_of)
-                return self.train(form.adam(self.weight_decay), len(rows), step, training, rng)
+                return self.train(form.update(self.optimizer, self.weight_decay), len(rows), step, training, rng)
 
             def loss(batch: Batch, epoch: int) -> Tensor:
                 outputs: Tensor = network(data[torch.from_numpy(batch).to(device)])
@@ -80,4 +83,4 @@ class NAT(NetworkLearner):
                 return (outputs - target.to(device)).square().sum(dim=1).mean()
 
             parameters = list(network.train().parameters())
-            return self.train(training.adam(parameters), len(rows), autograd_step(parameters, loss), training, rng)
+            return self.train(training.update(parameters), len(rows), autograd_step(parameters, loss), training, rng)
