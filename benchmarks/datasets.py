@@ -1,0 +1,155 @@
+"""The README's table: FedOnce on the paper's data sets, party 1 as host, beside Solo and Combine.
+
+    python -m benchmarks.datasets [--cases phishing,mnist] [--methods named,auto,solo,combine] [--seeds 5] [--device auto]
+
+Settings of a case were chosen on validation rows (`python -m benchmarks.learners`); this scores them on the test rows: the
+owner's test set where there is one, else a tenth by seed. The last epoch counts. Reads FEDONCE_DATA, appends a JSON line per run
+to benchmarks/results/datasets.jsonl and skips what is there already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fedonce import NCF, FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, Pixels, Recipe, __version__
+from fedonce.datasets import FETCHERS, Dataset
+from fedonce.partition import even
+
+RESULTS = Path(__file__).parent / "results" / "datasets.jsonl"
+METHODS = ("solo", "named", "auto", "combine")
+
+# MovieLens: embeddings, as nothing else tells one user from another; few epochs, as they soon know the ratings by heart.
+IDS = Recipe(network=NCF((32, 32), (), dropout=0.3), epochs=6, batch=512, weight_decay=0.0)
+AUXILIARY = Recipe(epochs=4, batch=512)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table."""
+
+    title: str
+    data: str
+    learner: str  # the one that is named; "auto" is measured beside it
+    dim: int
+    goal: float | None  # what a prototype reached with one seed; None: better than Solo
+    bits: int = 8
+    host: str | None = None
+    seeds: int = 5
+    loader: dict[str, Any] = field(default_factory=dict)
+    recipe: Any = "default"
+
+
+CASES = {
+    "phishing": Case("phishing (10)", "phishing", "pca", 3, 97.0),
+    "superconduct": Case("superconduct (10), RMSE", "superconduct", "pca", 3, 0.055),
+    "ujiindoorloc-timestamp": Case("UJIIndoorLoc timestamp (10), RMSE", "ujiindoorloc", "pca", 12, 0.0045),
+    "ujiindoorloc-longitude": Case(
+        "UJIIndoorLoc longitude (10), RMSE", "ujiindoorloc", "autoencoder", 12, 0.018, loader={"target": "longitude"}
+    ),
+    "covtype": Case("covtype (10)", "covtype", "nat", 3, 85.5),
+    "mnist": Case("MNIST (4)", "mnist", "pca", 16, 98.9, seeds=3),
+    "fashion-16": Case("Fashion-MNIST (4)", "fashion-mnist", "patches", 16, 91.5, seeds=3),
+    "fashion-32": Case("Fashion-MNIST (4)", "fashion-mnist", "patches", 64, 92.2, bits=4, seeds=3),
+    "movielens-ids": Case("MovieLens, host ids (2), RMSE", "movielens", "pca", 3, None, host="ids", recipe=IDS),
+    "movielens-auxiliary": Case(
+        "MovieLens, host auxiliary (2), RMSE", "movielens", "pca", 48, None, host="auxiliary", recipe=AUXILIARY
+    ),
+}
+
+
+def parties_of(data: Dataset, host: str | None) -> tuple[Mapping[str, Any], str]:
+    """Return the paper's division by name, and the host."""
+    division = data.parties
+    if not isinstance(division, Mapping):
+        division = even(len(data.feature_names), division or 2)
+    return division, host or next(iter(division))
+
+
+def run(case: Case, data: Dataset, method: str, seed: int, device: str = "auto") -> dict[str, Any]:
+    """Train one method on one seed; accuracy in per cent, or root mean squared error, on the test rows."""
+    X, X_test, y, y_test = data.split(seed)
+    parties, host = parties_of(data, case.host)
+    if method == "solo":
+        parties = {host: parties[host]}
+    elif method == "combine":
+        every = tuple(range(len(data.feature_names)))
+        parties, host = {"all": Pixels(every, data.image) if data.image else list(every)}, "all"
+    classes = data.task == "classification"
+    # Combine has the host's recipe for its kind of data, and no embeddings for columns that the host does not have.
+    recipe = "default" if method == "combine" and isinstance(case.recipe, Recipe) and case.recipe.codes else case.recipe
+    model = (FedOnceClassifier if classes else FedOnceRegressor)(
+        parties, host=host, learner=case.learner if method == "named" else "auto", dim=case.dim, bits=case.bits,
+        recipe=recipe, device=device, random_state=seed,
+    )  # fmt: skip
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FedOnceWarning)  # Solo and Combine are one party alone
+        model.fit(X, y)
+    seconds = time.perf_counter() - started
+    predicted = model.predict(X_test)
+    value = 100 * np.mean(predicted == y_test) if classes else np.sqrt(np.mean((predicted - y_test) ** 2))
+    return {
+        "value": float(value), "metric": "accuracy" if classes else "rmse", "rows": len(y), "test_rows": len(y_test),
+        "messages": model.traffic_.messages, "payload_bytes": model.traffic_.payload_bytes, "bytes": model.traffic_.bytes,
+        "seconds": round(seconds, 2), "learners": sorted({m.learner for m in model.representations_.values()}),
+        "complete": data.complete, "note": data.note,
+    }  # fmt: skip
+
+
+def origin(device: str) -> dict[str, Any]:
+    """Return what a result was measured with."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and device != "cpu" else None
+    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {
+        "version": __version__,
+        "commit": asked.stdout.strip() or None,
+        "machine": gpu or platform.processor() or platform.machine(),
+    }
+
+
+def done(path: Path) -> set[tuple[Any, ...]]:
+    """Return the keys of the runs that a file of results has."""
+    return {tuple(json.loads(line)["key"]) for line in path.read_text().splitlines()} if path.exists() else set()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--methods", default=",".join(METHODS))
+    parser.add_argument("--seeds", type=int, help="default: 5, images 3")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    known = done(arguments.out)
+    for name in arguments.cases.split(","):
+        case = CASES[name]
+        try:
+            data = FETCHERS[case.data](download=False, **case.loader)
+        except InputError as error:
+            print(f"{name}: skipped. {error}", flush=True)
+            continue
+        for method in arguments.methods.split(","):
+            for seed in range(arguments.seeds or case.seeds):
+                key = [name, method, seed]
+                if tuple(key) in known:
+                    continue
+                line = {"key": key, **run(case, data, method, seed, arguments.device), **origin(arguments.device)}
+                with arguments.out.open("a") as file:
+                    file.write(json.dumps(line) + "\n")
+                print(*key, f"{line['value']:.4f}", f"{line['payload_bytes']:,} B", f"{line['seconds']} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
