@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
@@ -118,7 +117,7 @@ class Dataset:
 
 def take(data: Any, rows: NDArray[np.intp]) -> Any:
     """Return some rows of an array or an Arrow table."""
-    return data.take(rows) if isinstance(data, pa.Table) else data[rows]
+    return data[rows] if isinstance(data, np.ndarray) else data.take(rows)
 
 
 def make(

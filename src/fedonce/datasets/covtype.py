@@ -19,7 +19,7 @@ SOURCE = Source(
     task="classification",
     licence="CC BY 4.0",
     citation="J. A. Blackard, D. J. Dean: Comparative accuracies of artificial neural networks and discriminant analysis in "
-    "predicting forest cover types from cartographic variables, 1999. UCI 31, (c) Jock A. Blackard and Colorado State University.",
+    "predicting forest cover types from cartographic variables, 1999. UCI 31, (c) Jock A. Blackard, Colorado State University.",
     page="https://archive.ics.uci.edu/dataset/31/covertype",
     parties=10,
     editions=(

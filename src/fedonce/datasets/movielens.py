@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from fedonce.datasets.base import Dataset, make
@@ -66,6 +65,8 @@ def fetch_movielens(data_dir: Any = None, download: bool = True, *, verify: bool
     The party "ids" holds user and movie, the party "auxiliary" gender, age group and occupation of the user, the year
     of the rating, and year and first genre of the film.
     """
+    import pyarrow as pa
+
     found = find(SOURCE, data_dir, download, verify)
 
     def path_of(name: str) -> Path:
@@ -110,12 +111,16 @@ def _film(fields: list[str]) -> tuple[str, str]:
     return year.group(1) if year else "unknown", genres.split("|")[0]
 
 
-def _categories(values: NDArray[Any]) -> pa.DictionaryArray:
+def _categories(values: NDArray[Any]) -> Any:
+    import pyarrow as pa
+
     known, codes = np.unique(values, return_inverse=True)
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array([str(value) for value in known]))
 
 
-def _looked_up(keys: NDArray[Any], table: dict[int, str], kind: str, path: Path) -> pa.DictionaryArray:
+def _looked_up(keys: NDArray[Any], table: dict[int, str], kind: str, path: Path) -> Any:
+    import pyarrow as pa
+
     known, positions = np.unique(keys, return_inverse=True)
     for key in known.tolist():
         if key not in table:
