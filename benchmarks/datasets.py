@@ -16,7 +16,7 @@ import subprocess
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,9 @@ RESULTS = Path(__file__).parent / "results" / "datasets.jsonl"
 METHODS = ("solo", "named", "auto", "combine")
 
 # MovieLens: embeddings, as nothing else tells one user from another; few epochs, as they soon know the ratings by heart.
-IDS = Recipe(network=NCF((32, 32), (), dropout=0.3), epochs=6, batch=512, weight_decay=0.0)
-AUXILIARY = Recipe(epochs=4, batch=512)
+IDS = Recipe(network=NCF((32, 32), (128,), dropout=0.3), epochs=6, batch=512, weight_decay=0.0)
+EVERY_COLUMN = replace(IDS, network=NCF((32, 32, 1, 4, 10, 4, 15, 5), (128,), dropout=0.3))
+AUXILIARY = Recipe(epochs=10, batch=512)
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Case:
     seeds: int = 5
     loader: dict[str, Any] = field(default_factory=dict)
     recipe: Any = "default"
+    combined: Any = "default"  # Combine's recipe
     alone: str = ""  # a case of the same data, whose Solo and Combine are this one's too
 
 
@@ -63,9 +65,18 @@ CASES = {
     "mnist": Case("MNIST (4)", "mnist", "pca", 16, 98.9, seeds=3),
     "fashion-16": Case("Fashion-MNIST (4)", "fashion-mnist", None, 32, 91.5, bits=4, seeds=3),
     "fashion-32": Case("Fashion-MNIST (4)", "fashion-mnist", None, 64, 92.2, bits=4, seeds=3, alone="fashion-16"),
-    "movielens-ids": Case("MovieLens, host ids (2), RMSE", "movielens", "pca", 3, None, host="ids", recipe=IDS),
+    "movielens-ids": Case(
+        "MovieLens, host ids (2), RMSE", "movielens", None, 3, None, host="ids", recipe=IDS, combined=EVERY_COLUMN
+    ),
     "movielens-auxiliary": Case(
-        "MovieLens, host auxiliary (2), RMSE", "movielens", "pca", 48, None, host="auxiliary", recipe=AUXILIARY
+        "MovieLens, host auxiliary (2), RMSE",
+        "movielens",
+        None,
+        48,
+        None,
+        host="auxiliary",
+        recipe=AUXILIARY,
+        combined=EVERY_COLUMN,
     ),
 }
 
@@ -88,11 +99,9 @@ def run(case: Case, data: Dataset, method: str, seed: int, device: str = "auto")
         every = tuple(range(len(data.feature_names)))
         parties, host = {"all": Pixels(every, data.image) if data.image else list(every)}, "all"
     classes = data.task == "classification"
-    # Combine has the host's recipe for its kind of data, and no embeddings for columns that the host does not have.
-    recipe = "default" if method == "combine" and isinstance(case.recipe, Recipe) and case.recipe.codes else case.recipe
     model = (FedOnceClassifier if classes else FedOnceRegressor)(
         parties, host=host, learner=case.learner if method == "named" else "auto", dim=case.dim, bits=case.bits,
-        recipe=recipe, device=device, random_state=seed,
+        recipe=case.combined if method == "combine" else case.recipe, device=device, random_state=seed,
     )  # fmt: skip
     started = time.perf_counter()
     with warnings.catch_warnings():

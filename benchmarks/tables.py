@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.datasets import CASES
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 TITLES = {
@@ -51,30 +53,55 @@ def digits_table() -> str:
     return "\n".join(rows)
 
 
-def learners_table(part: str, methods: tuple[str, ...], with_bytes: bool = False) -> str:
-    """Return one row a data set and dimension, one column a method."""
-    cells, metrics, sizes = defaultdict(list), {}, {}
+def learners_table() -> str:
+    """Return one row a data set, dimension and bits, one column a learner."""
+    methods = ("random", "nat", "pca", "autoencoder", "patches")
+    cells, metrics = defaultdict(list), {}
     for line in lines("learners"):
-        name, method, dim, _, _, where = line["key"]
-        if where != part:
-            continue
-        cells[name, dim, method].append(line["value"])
+        name, method, dim, bits, _ = line["key"]
+        cells[name, dim, bits, method].append(line["value"])
         metrics[name] = line["metric"]
-        if method == "auto":
-            sizes[name, dim] = line["payload_bytes"] / (line["rows"] * line["messages"])
-    keys = [
-        (name, dim)
-        for name in TITLES
-        for dim in (3, 8, 16)
-        if any((name, dim, m) in cells for m in methods if m not in ("solo", "combine"))
-    ]
-    head = ["data (parties)", "d", *(["bytes a row and guest"] if with_bytes else []), *methods]
-    rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    for name, dim in keys:
-        scores = [cells.get((name, 8 if method in ("solo", "combine") else dim, method)) for method in methods]
+    keys = sorted({key[:3] for key in cells}, key=lambda key: (list(TITLES).index(key[0]), key[1] * key[2], key[1]))
+    rows = [f"| data (parties) | d | bits | {' | '.join(methods)} |", "|" + "---|" * (3 + len(methods))]
+    for name, dim, bits in keys:
+        scores = [cells.get((name, dim, bits, method)) for method in methods]
         shown = [cell(values, metrics[name]) if values else "" for values in scores]
-        size = [f"{sizes[name, dim]:.1f}"] if with_bytes else []
-        rows.append(f"| {' | '.join([TITLES[name], str(dim), *size, *shown])} |")
+        rows.append(f"| {' | '.join([TITLES[name], str(dim), str(bits), *shown])} |")
+    return "\n".join(rows)
+
+
+def datasets_table() -> str:
+    """Return one row a case of `benchmarks.datasets`, FedOnce beside Solo and Combine."""
+    runs = defaultdict(list)
+    for line in lines("datasets"):
+        case, method, _ = line["key"]
+        runs[case, method].append(line)
+    head = (
+        "data (parties)",
+        "values x bits",
+        "Solo",
+        "FedOnce (auto)",
+        "FedOnce, learner named",
+        "Combine",
+        "goal",
+        "seconds",
+    )
+    rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for name, case in CASES.items():
+        auto = runs[name, "auto"]
+        if not auto:
+            continue
+        shown = []
+        for method in ("solo", "auto", "named", "combine"):
+            found = runs[case.alone if case.alone and method in ("solo", "combine") else name, method]
+            metric = auto[0]["metric"]
+            shown.append(cell([run["value"] for run in found], metric) if found else "")
+        if case.learner:
+            shown[2] += f" ({case.learner})"
+        title = case.title + ("" if auto[0]["complete"] else " (partial)")
+        goal = "below Solo" if case.goal is None else f"{case.goal:g}"
+        seconds = f"{np.mean([run['seconds'] for run in auto]):.0f}"
+        rows.append(f"| {' | '.join([title, f'{case.dim} x {case.bits}', *shown, goal, seconds])} |")
     return "\n".join(rows)
 
 
@@ -99,8 +126,8 @@ def main() -> None:
     tables = {
         "digits": digits_table(),
         "bench": bench_table(),
-        "validation": learners_table("validation", ("random", "nat", "pca", "autoencoder", "patches")),
-        "test": learners_table("test", ("solo", "auto", "combine"), with_bytes=True),
+        "validation": learners_table(),
+        "datasets": datasets_table(),
     }
     for path in (ROOT / "README.md", ROOT / "docs" / "learners.md"):
         text = path.read_text()

@@ -131,3 +131,15 @@ def test_few_noisy_rows_are_not_learnt_by_heart():
         errors.append(np.square(raw - test.target).mean())
     assert errors[0] < 0.9 * errors[1]
     assert errors[0] < 1.05 * test.target.var()
+
+
+def test_label_smoothing_makes_probabilities_less_extreme():
+    own, values, present, target = data(200)
+    examples = Examples(own, values, present, target)
+    spreads = []
+    for smoothing in (0.0, 0.2):
+        recipe = Recipe(epochs=20, smoothing=smoothing)
+        model, _ = fit(examples, (2, 2), 2, recipe, np.random.default_rng(0), CPU)
+        raw = outputs(model, own, values, present, CPU)
+        spreads.append(np.abs(raw[:, 0] - raw[:, 1]).mean())
+    assert spreads[1] < spreads[0]

@@ -65,3 +65,47 @@ def test_heavy_libraries_are_not_loaded_before_they_are_used(command):
     loaded = {line.split("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
     assert "fedonce" in loaded
     assert not loaded & {"torch", "sklearn", "pandas", "numpy", "scipy", "polars", "matplotlib"}
+
+
+def test_data_list_tells_what_is_here(tmp_path):
+    done = CliRunner().invoke(cli.app, ["data", "list", "--data-dir", str(tmp_path), "--json"])
+    rows = json.loads(done.stdout)
+    assert len(rows) == 11
+    assert rows[0] == {
+        "name": "gisette", "rows": 6000, "columns": 5000, "task": "classification", "status": "absent", "licence": "CC BY 4.0"
+    }  # fmt: skip
+    (tmp_path / "phishing").mkdir()
+    (tmp_path / "phishing" / "phishing").write_text("0 1:1")
+    table = CliRunner().invoke(cli.app, ["data", "list", "--data-dir", str(tmp_path)]).output
+    assert "damaged" in table
+    assert "1,000,209" in table
+
+
+def test_data_list_of_real_files(data_folder):
+    done = CliRunner().invoke(cli.app, ["data", "list", "--json"])
+    status = {row["name"]: row["status"] for row in json.loads(done.stdout)}
+    assert (status["mnist"], status["covtype"]) == ("present", "partial")
+
+
+def test_data_fetch_reads_what_is_here(data_folder):
+    done = CliRunner().invoke(cli.app, ["data", "fetch", "phishing", "--json", "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["rows"] == 11055
+    plain = CliRunner().invoke(cli.app, ["data", "fetch", "covtype", "--quiet"]).output
+    assert "note      92,962 of 581,012 rows" in plain
+
+
+def test_data_fetch_of_an_unknown_name():
+    done = CliRunner().invoke(cli.app, ["data", "fetch", "mnst"])
+    assert done.exit_code == 2
+    assert "Did you mean mnist?" in done.output
+
+
+def test_data_fetch_of_a_damaged_file_ends_with_3(tmp_path, monkeypatch, capsys):
+    (tmp_path / "phishing").mkdir()
+    (tmp_path / "phishing" / "phishing").write_text("0 1:1")
+    monkeypatch.setattr(sys, "argv", ["fedonce", "data", "fetch", "phishing", "--data-dir", str(tmp_path)])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 3
+    assert "is refused: it has sha256" in capsys.readouterr().err

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
-from fedonce import InputError, Pixels, tiles
-from fedonce.partition import even, resolve
+from fedonce import InputError, Pixels, biased, tiles
+from fedonce.partition import even, importance, resolve, views
 
 
 def positions(parties, names, host=None):
@@ -81,3 +83,69 @@ def test_pixels_need_as_many_columns_as_their_shape(shape):
 def test_grid_must_divide_the_image():
     with pytest.raises(InputError, match="grid"):
         tiles((8, 8), (3, 2))
+
+
+def test_pixels_are_shown_in_short():
+    assert repr(tiles((28, 28), (2, 2))["party1"]) == "Pixels(<196 columns>, shape=(1, 14, 14))"
+
+
+def test_views_are_contiguous_and_named():
+    assert views({"CH": 2, "WT": 1}) == {"CH": [0, 1], "WT": [2]}
+
+
+@pytest.fixture(scope="module")
+def informative():
+    """Twenty columns, the last four of which decide the label."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 20))
+    return X, X[:, 16:].sum(axis=1)
+
+
+@pytest.mark.parametrize(("alpha", "n_host"), [(0, 0), (0.25, 1), (0.5, 2), (1, 4)])
+def test_a_biased_division_gives_the_host_its_share_of_dominant_columns(informative, alpha, n_host):
+    pytest.importorskip("xgboost")
+    X, y = informative
+    parties = biased(X, y, alpha, p=4, seed=1)
+    assert [len(columns) for columns in parties.values()] == [10, 10]
+    assert sorted(sum(parties.values(), [])) == list(range(20))
+    assert len(set(parties["party1"]) & {16, 17, 18, 19}) == n_host
+    assert biased(X, y, alpha, p=4, seed=1) == parties
+
+
+def test_a_biased_division_depends_on_the_seed_and_takes_classes_and_odd_numbers(informative):
+    pytest.importorskip("xgboost")
+    X, y = informative
+    classes = np.where(y > 0, "yes", "no")
+    draws = [biased(X[:, :19], classes, 0.5, p=2, seed=seed) for seed in range(4)]
+    assert len({str(draw) for draw in draws}) > 1
+    assert [len(columns) for columns in draws[0].values()] == [10, 9]
+
+
+def test_importance_finds_what_decides_the_label(informative):
+    pytest.importorskip("xgboost")
+    X, y = informative
+    shares = importance(X, y)
+    assert set(np.argsort(-shares)[:4]) == {16, 17, 18, 19}
+    assert shares.sum() == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "p", "message"),
+    [
+        (-0.1, 4, "'alpha' parameter of biased must be between 0 and 1. Got -0.1"),
+        (1.1, 4, "Got 1.1"),
+        (float("nan"), 4, "Got nan"),
+        (0.5, 0, "'p' parameter of biased must be an integer from 1 to half of the 20 columns. Got 0"),
+        (0.5, 11, "Got 11"),
+        (0.5, 2.0, "Got 2.0"),
+    ],
+)
+def test_wrong_biased_divisions(informative, alpha, p, message):
+    with pytest.raises(InputError, match=message):
+        biased(*informative, alpha, p)
+
+
+def test_a_biased_division_without_xgboost_says_what_to_install(informative, monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(InputError, match="pip install 'fedonce.xgboost.'"):
+        biased(*informative, 0.5, 4)

@@ -5,10 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from fedonce import Guest, Host, InputError, MessageError, Representation
-from fedonce.learners import PCA
+from fedonce import NCF, Guest, Host, InputError, MessageError, Recipe, Representation
+from fedonce.learners import NAT, PCA, Autoencoder, Random
+from fedonce.tables import Table
 from tests.conftest import make_table
+
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +195,40 @@ def test_present_may_be_a_list(trained):
         guest.represent(X[:3, 4:], [True, False, True])
     with pytest.raises(InputError, match="The 'device' parameter of Guest or Host"):
         Guest("shop", device="gpu").learn(X)
+
+
+def ratings(n=300):
+    rng = np.random.default_rng(0)
+    users, movies = rng.integers(0, 40, n), rng.integers(0, 30, n)
+    stars = users % 5 + movies % 3
+    table = pd.DataFrame({"user": [f"u{u}" for u in users], "movie": [f"m{m}" for m in movies]})
+    return table, stars.astype(float)
+
+
+def test_a_host_with_embeddings_tells_its_users_apart():
+    table, stars = ratings(600)
+    errors = {}
+    for name, network in (("embeddings", NCF((8, 8), (16,))), ("columns", None)):
+        host = Host("bank", "regression", Recipe(network=network, epochs=30, batch=64))
+        host.aggregate(table[:500], stars[:500], [])
+        errors[name] = np.sqrt(np.mean((host.predict(table[500:], []) - stars[500:]) ** 2))
+    assert errors["embeddings"] < 0.7 * errors["columns"]
+
+
+@pytest.mark.parametrize("learner", [NAT, Random])
+def test_a_guest_with_embeddings_represents_rows_one_by_one(learner):
+    table, _ = ratings()
+    guest = Guest("shop", learner(network=NCF((8, 8), (16,)), **({} if learner is Random else {"epochs": 2})), dim=4)
+    guest.learn(table)
+    strangers = pd.DataFrame({"user": ["nobody", "u1"], "movie": ["m1", "m1"]})
+    both = guest.represent(strangers).values
+    np.testing.assert_array_equal(guest.represent(strangers[1:]).values, both[1:])
+    again = learner(network=NCF((8, 8), (16,)))
+    again.restore(guest.learner.state())
+    rows = guest.preparation.transform(Table.of(strangers))
+    np.testing.assert_array_equal(again.transform(rows, CPU), guest.learner.transform(rows, CPU))
+
+
+def test_an_autoencoder_does_not_rebuild_codes():
+    with pytest.raises(InputError, match="'network' parameter of Autoencoder must be no NCF"):
+        Guest("shop", Autoencoder(network=NCF((8, 8), (16,)))).learn(ratings()[0])

@@ -134,3 +134,16 @@ def test_sparse_has_no_missing_values():
 def test_a_row_does_not_depend_on_its_company(rng):
     train = rng.standard_normal((100, 4))
     np.testing.assert_array_equal(prepare(train)[17], prepare(train, train[17:18])[0])
+
+
+def test_categories_become_codes_for_embeddings():
+    train = pd.DataFrame({"city": ["rome", None, "oslo", "rome"], "spent": [1.0, 2.0, 3.0, 4.0]})
+    preparation = Preparation("shop", codes=True).fit(Table.of(train))
+    test = pd.DataFrame({"city": ["oslo", "rome", "lima", None], "spent": [2.5] * 4})
+    np.testing.assert_array_equal(preparation.transform(Table.of(test)), [[1, 0], [2, 0], [0, 0], [0, 0]])
+
+
+def test_many_categories_become_as_many_codes():
+    train = pd.DataFrame({"user": [f"u{j:04d}" for j in range(2000)]})
+    codes = Preparation("shop", codes=True).fit(Table.of(train)).transform(Table.of(train))
+    np.testing.assert_array_equal(codes[:, 0], np.arange(1, 2001))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pytest
 from joblib.externals.loky import get_reusable_executor
 
-from benchmarks import data, learners, nat_speed, tables
-from fedonce import FedOnceClassifier
+from benchmarks import datasets, learners, nat_speed, tables
+from fedonce import Recipe
+from fedonce.datasets import fetch_phishing
 
 
 def test_nat_speed_compares_like_with_like(monkeypatch):
@@ -26,39 +29,40 @@ def test_nat_speed_compares_like_with_like(monkeypatch):
 
 def test_learners_writes_a_line_per_run_and_skips_what_is_there(tmp_path, monkeypatch):
     out = tmp_path / "learners.jsonl"
-    arguments = [
-        "learners",
-        "--data",
-        "digits",
-        "--learners",
-        "solo,pca",
-        "--dims",
-        "2",
-        "--seeds",
-        "1",
-        "--out",
-        str(out),
-    ]
-    monkeypatch.setattr("sys.argv", arguments)
+    options = "--data digits --learners random,pca --dims 2 --seeds 1 --out"
+    monkeypatch.setattr("sys.argv", ["learners", *options.split(), str(out)])
     learners.main()
     learners.main()
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [line["key"][1] for line in lines] == ["solo", "pca"]
+    assert [line["key"] for line in lines] == [["digits", "random", 2, 8, 0], ["digits", "pca", 2, 8, 0]]
     assert lines[1]["payload_bytes"] == 3 * lines[1]["rows"] * 2
     assert lines[1]["value"] > lines[0]["value"]
+
+
+def test_validation_rows_are_training_rows():
+    data = learners.digits()
+    train, test = data.rows(seed=0)
+    small = learners.for_validation(data, seed=0)
+    assert len(small.target) == len(train)
+    assert small.n_official_test == pytest.approx(0.2 * len(train), abs=1)
+    unused = {row.tobytes() for row in data.data[test]} - {row.tobytes() for row in data.data[train]}
+    assert not unused & {row.tobytes() for row in small.data}
+
+
+def test_datasets_compares_methods_on_the_same_rows(data_folder):
+    data = fetch_phishing(data_folder, download=False)
+    case = replace(datasets.CASES["phishing"], recipe=Recipe(epochs=3))
+    found = {method: datasets.run(case, data, method, seed=0) for method in datasets.METHODS}
+    assert {run["rows"] for run in found.values()} == {9949}
+    assert found["solo"]["messages"] == found["combine"]["messages"] == 0
+    assert found["auto"]["payload_bytes"] == 9 * 9949 * 3
+    assert found["solo"]["value"] + 20 < found["named"]["value"]
+    assert found["named"]["value"] > 93
 
 
 def test_tables_show_the_committed_results():
     readme = (tables.ROOT / "README.md").read_text()
     assert tables.digits_table() in readme
     assert tables.bench_table() in readme
-    assert tables.learners_table("test", ("solo", "auto", "combine"), with_bytes=True) in readme
-
-
-def test_phishing(data_folder):
-    source = data.phishing(data_folder)
-    X, X_test, y, y_test = source.split(seed=0)
-    model = FedOnceClassifier(source.parties, host_epochs=5, random_state=0).fit(X, y)
-    assert X.shape == (9949, 68)
-    assert model.traffic_.messages == 9
-    assert model.score(X_test, y_test) > 0.94
+    assert tables.datasets_table() in readme
+    assert tables.learners_table() in (tables.ROOT / "docs" / "learners.md").read_text()

@@ -51,8 +51,8 @@ def _read_zip(path: Path, member: str) -> bytes:
 
 def _read_tar(path: Path, member: str) -> bytes:
     with tarfile.open(path, "r:gz") as archive:
-        names = archive.getnames()
-        stream = archive.extractfile(_pick(names, member, path))
+        entry = archive.getmember(_pick(archive.getnames(), member, path))
+        stream = archive.extractfile(entry) if entry.isreg() else None  # a link may lead out of the archive
         if stream is None:
             raise InputError(f"The archive {path} is refused: {member!r} is not a plain file in it.")
         return stream.read()

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from fedonce.closedform import ClosedForm
+from fedonce.errors import parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for
 from fedonce.networks import mlp
 from fedonce.randomness import torch_seeded
@@ -38,6 +39,9 @@ class Autoencoder(NetworkLearner):
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared error of rebuilding them."""
+        if self.codes:
+            wanted = "no NCF, whose codes are names and not numbers to rebuild; take 'nat', or leave categories one-hot encoded"
+            raise parameter_error("Autoencoder", "network", wanted, self.network)
         epochs = epochs_for(len(rows), self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
         training = Training(epochs, self.batch, self.rate, self.weight_decay, "one-cycle", "adamw")
         with torch_seeded(rng):
