@@ -143,3 +143,22 @@ def test_label_smoothing_makes_probabilities_less_extreme():
         raw = outputs(model, own, values, present, CPU)
         spreads.append(np.abs(raw[:, 0] - raw[:, 1]).mean())
     assert spreads[1] < spreads[0]
+
+
+def test_several_members_are_averaged_and_the_first_is_the_one_alone():
+    own, values, present, target = data(100)
+    examples = Examples(own, values, present, target)
+    one, history = fit(examples, (2, 2), 2, Recipe(epochs=2), np.random.default_rng(0), CPU)
+    three, same = fit(examples, (2, 2), 2, Recipe(epochs=2, members=3), np.random.default_rng(0), CPU)
+    assert history == same
+    apart = [outputs(member, own, values, present, CPU) for member in three.members]
+    np.testing.assert_array_equal(apart[0], outputs(one, own, values, present, CPU))
+    assert not np.allclose(apart[0], apart[1])
+    np.testing.assert_allclose(outputs(three, own, values, present, CPU), np.mean(apart, axis=0), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("members", [0, 1.5])
+def test_there_is_at_least_one_member(members):
+    own, values, present, target = data(50)
+    with pytest.raises(InputError, match="'members' parameter of Recipe"):
+        fit(Examples(own, values, present, target), (2, 2), 2, Recipe(members=members), np.random.default_rng(0), CPU)

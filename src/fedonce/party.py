@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from torch import nn
 
 from fedonce import aggregation, learners
 from fedonce.errors import InputError, MessageError, parameter_error
@@ -154,7 +155,7 @@ class Host:
         self.dims: dict[str, int] = {}
         self.makers: dict[str, str] = {}
         self.classes: NDArray[Any] | None = None
-        self.model: aggregation.AggregationModel | None = None
+        self.model: nn.Module | None = None
 
     def aggregate(self, table: Any, label: Any, messages: Sequence[Representation]) -> list[Epoch]:
         """Train the model on the host's rows and labels and on the messages that arrived; return its history."""

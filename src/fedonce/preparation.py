@@ -25,7 +25,7 @@ HASHED_WIDTH = 32  # columns that a hashed category becomes
 SKETCH_WIDTH = 1024  # columns that a very wide sparse table becomes
 SPARSE_LIMIT = SKETCH_WIDTH
 BLOCK = 2**21  # numbers at a time: bounds the memory beyond input and output
-CLIP = 8.0  # standard deviations; what lies further out is set to this
+CLIP = 4.0  # standard deviations; what lies further out is set to this, so that rare values do not carry a row away
 
 
 @dataclass
