@@ -27,6 +27,7 @@ lint: $(VENV)/.lint
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.nat_speed
 	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.loading
 
 # The tables of the README and of docs/learners.md: three hours without the images, which want a GPU. Needs FEDONCE_DATA.
 results: $(VENV)/.bench

@@ -114,8 +114,12 @@ def bench_table() -> str:
         seconds = f"{row['plain_s']:.4f} s | {row['ours_s']:.4f} s"
         rows.append(f"| {guests} | {seconds} | {row['ratio']:.1f} | {100 * row['losses_apart']:.2f} % |")
     peaks = " and ".join(f"{row['peak_beyond'] / 2**20:.0f} MiB ({row['learner']})" for row in memory)
-    return (
-        "\n".join(rows) + f"\n\nOne guest with 1,000,000 rows x 20 columns, d=16: {peaks} beyond the data at the peak."
+    loading = json.loads((RESULTS / "loading.json").read_text())
+    loaded = ", ".join(f"{row['name']} ({row['rows']:,} rows) in {row['seconds']:.1f} s" for row in loading)
+    most = max(row["peak"] for row in loading) / 2**20
+    return "\n".join(rows) + (
+        f"\n\nOne guest with 1,000,000 rows x 20 columns, d=16: {peaks} beyond the data at the peak. "
+        f"Loading {loaded}; at most {most:.0f} MiB in all."
     )
 
 

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from fedonce.datasets import SOURCES
 from fedonce.learners import LEARNERS, make
 from tests.conftest import ROOT, make_table
 
@@ -54,3 +55,31 @@ def test_messages_by_hand(tmp_path, monkeypatch):
     tables |= {"new_shop_rows": X[:5, 4:], "new_bank_rows": X[:5, :4]}
     exec(code.replace('Host("bank")', 'Host("bank", epochs=1)'), tables)
     assert (tmp_path / "shop.fedonce").exists()
+
+
+DATASETS = (ROOT / "docs" / "datasets.md").read_text()
+
+
+def test_datasets_load_and_train(data_folder, monkeypatch, capsys):
+    monkeypatch.setenv("FEDONCE_DATA", str(data_folder))
+    code = re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[0]
+    exec(code.replace("random_state=0", "random_state=0, host_epochs=2"), {})
+    assert capsys.readouterr().out.startswith("phishing 0.9")
+
+
+def test_divisions(rng):
+    code = re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[1]
+    pytest.importorskip("xgboost")
+    exec(code, {"X_train": rng.standard_normal((100, 60)), "y_train": rng.integers(0, 2, 100)})
+
+
+def test_presets_and_embeddings():
+    exec(re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[2], {})
+    exec(BLOCKS[2], {})
+
+
+def test_the_table_of_data_sets_is_that_of_the_sources():
+    for source in SOURCES.values():
+        facts = f"| {source.name} | {source.rows:,} | {source.columns:,} | {source.task} |"
+        line = next(line for line in DATASETS.splitlines() if line.startswith(facts))
+        assert line.endswith(f"| {source.licence} |")
