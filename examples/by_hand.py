@@ -29,7 +29,7 @@ def fully_connected(n_inputs, hidden, n_outputs):
 def standardise(train, *others):
     mean, deviation = train.mean(axis=0), train.std(axis=0)
     return [
-        torch.tensor(((x - mean) / deviation).astype(np.float32)).to(torch.get_default_dtype())
+        torch.tensor(np.clip((x - mean) / deviation, -4, 4).astype(np.float32)).to(torch.get_default_dtype())
         for x in (train, *others)
     ]
 
