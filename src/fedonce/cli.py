@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -140,14 +141,15 @@ def list_data(
     if as_json:
         print(json.dumps(rows, indent=2))  # noqa: T201
         return
-    table = Table(title=f"data sets in {data_folder(data_dir)}", title_justify="left")
+    table = Table(title=f"data sets in {data_folder(data_dir)}", title_justify="left", box=box.SIMPLE)
     for column in rows[0]:
         table.add_column(
             column, justify="right" if column in ("rows", "columns") else "left", no_wrap=column != "licence"
         )
     for row in rows:
         table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-    Console().print(table)
+    terminal = Console()
+    Console(width=terminal.width if terminal.is_terminal else 120).print(table)
 
 
 @data.command()
@@ -158,14 +160,14 @@ def fetch(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
     """Download a data set from its owner, check it and read it once; nothing is downloaded that is here already."""
-    from fedonce.datasets import FETCHERS, data_folder
+    from fedonce.datasets import FETCHERS, data_folder, files
 
     if name not in FETCHERS:
         close = get_close_matches(name, FETCHERS, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(FETCHERS)}.{hint}", param_hint="NAME")
-    with Console(stderr=True, quiet=quiet).status(f"loading {name}"):
-        dataset = FETCHERS[name](data_dir)
+    files.quiet.set(quiet)
+    dataset = FETCHERS[name](data_dir)
     told = {
         "name": name,
         "folder": str(data_folder(data_dir)),

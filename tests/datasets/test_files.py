@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pooch
 import pytest
 
 from fedonce import InputError
@@ -103,6 +105,35 @@ def test_only_what_is_missing_is_downloaded(tmp_path, owner):
     (folder / "a.csv").unlink()
     parts = [File("a.csv", SUM, address + "a.csv"), File("b.csv", hashlib.sha256(b"b").hexdigest(), address + "b.csv")]
     assert len(find(source(*parts), tmp_path, download=True).paths) == 2
+
+
+def test_a_part_that_is_here_in_another_form_is_not_downloaded(tmp_path, owner):
+    address, _ = owner
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "plain.csv").write_bytes(b"p")
+    parts = {
+        "one": (
+            File("packed.gz", "0" * 64, address + "packed.gz"),
+            File("plain.csv", hashlib.sha256(b"p").hexdigest()),
+        ),
+        "two": (File("a.csv", SUM, address + "a.csv"),),
+    }
+    found = find(replace(source(), editions=(Edition(parts),)), tmp_path, download=True)
+    assert [path.name for path in found.paths.values()] == ["plain.csv", "a.csv"]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(InputError, match="nothing.csv cannot be read .No such file"):
+        files.sha256_of(tmp_path / "nothing.csv")
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_quiet_download_says_nothing(tmp_path, owner, quiet):
+    address, _ = owner
+    token = files.quiet.set(quiet)
+    find(source(File("a.csv", SUM, address + "a.csv")), tmp_path, download=True)
+    files.quiet.reset(token)
+    assert pooch.get_logger().isEnabledFor(logging.INFO) is not quiet
 
 
 def test_without_a_network_the_error_says_what_to_do(tmp_path):

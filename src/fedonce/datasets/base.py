@@ -29,7 +29,7 @@ class Split(NamedTuple):
     y_test: NDArray[Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """A data set, as its loader returns it.
 
@@ -95,7 +95,7 @@ class Dataset:
         if self.unit_range:
             whole, _ = self.rows(seed)
             low, high = float(y[whole].min()), float(y[whole].max())
-            y = (y - low) / (high - low)
+            y = (y - low) / ((high - low) or 1.0)
         return Split(take(self.data, train), take(self.data, test), y[train], y[test])
 
     def rows(self, seed: int = 0, fold: int | None = None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from fedonce.partition import Parties
 
 logger = logging.getLogger(__name__)
 
+quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # whether downloads show nothing
 PINS = "SHA256SUMS"  # sums of downloaded files whose owner publishes none, as `sha256sum --check` reads them
 
 
@@ -102,7 +104,8 @@ def find(source: Source, data_dir: str | os.PathLike[str] | None, download: bool
     for files in edition.parts.values():
         if not _existing(folder, files):
             _download(files[0], folder, source)
-    return _checked(edition, {part: folder / files[0].name for part, files in edition.parts.items()}, verify)
+    whole = {part: _existing(folder, files) or folder / files[0].name for part, files in edition.parts.items()}
+    return _checked(edition, whole, verify)
 
 
 def status(source: Source, data_dir: str | os.PathLike[str] | None = None) -> str:
@@ -128,8 +131,11 @@ def sha256_of(path: Path) -> str:
     ...     sha256_of(Path(empty.name))[:8]
     'e3b0c442'
     """
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"The file {path} cannot be read ({error.strerror}). Check its permissions.") from error
 
 
 def _existing(folder: Path, files: tuple[File, ...]) -> Path | None:
@@ -170,7 +176,7 @@ def _download(file: File, folder: Path, source: Source) -> None:
     import pooch
     import requests
 
-    logger.info("downloading %s from %s", file.name, file.url)
+    pooch.get_logger().setLevel("WARNING" if quiet.get() else "INFO")  # its line "Downloading data from ..."
     made = not folder.exists()
     try:
         with _bar(file.name) as bar:
@@ -213,7 +219,7 @@ def _bar(title: str) -> Iterator[Any]:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, disable=quiet.get() or not console.is_terminal) as progress:
         yield _PoochBar(progress, progress.add_task(title, total=None))
 
 
