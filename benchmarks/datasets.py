@@ -1,10 +1,11 @@
 """The README's table: FedOnce on the paper's data sets, party 1 as host, beside Solo and Combine.
 
-    python -m benchmarks.datasets [--cases phishing,mnist] [--methods named,auto,solo,combine] [--seeds 5] [--device auto]
+    python -m benchmarks.datasets [--cases phishing,mnist] [--methods named,auto,solo,combine] [--seeds 5] [--part test]
 
-Settings of a case were chosen on validation rows (`python -m benchmarks.learners`); this scores them on the test rows: the
-owner's test set where there is one, else a tenth by seed. The last epoch counts. Reads FEDONCE_DATA, appends a JSON line per run
-to benchmarks/results/datasets.jsonl and skips what is there already.
+Scores are on test rows: the owner's test set where there is one, else a tenth by seed. The last epoch counts. Learners, values
+and bits of a case were chosen by `python -m benchmarks.learners`, its recipe among a few that were tried with
+`--part validation`, which scores on a fifth of the training rows instead. (A validation row of one seed may be a test row of
+another.) Reads FEDONCE_DATA, appends a JSON line per run to benchmarks/results/datasets.jsonl and skips what is there already.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.model_selection import train_test_split
 
 from fedonce import NCF, FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, Pixels, Recipe, __version__
 from fedonce.datasets import FETCHERS, Dataset
+from fedonce.datasets.base import take
 from fedonce.partition import even
 
 RESULTS = Path(__file__).parent / "results" / "datasets.jsonl"
@@ -124,13 +127,33 @@ def run(case: Case, data: Dataset, method: str, seed: int, device: str = "auto")
     }  # fmt: skip
 
 
+def for_validation(data: Dataset, seed: int) -> Dataset:
+    """Return the training rows alone, the validation rows last, in the place of a test set.
+
+    A tenth is left out everywhere; where the owner has a test set, a tenth of the training images.
+    """
+    train, _ = data.rows(seed)
+    label = data.target
+    if data.n_official_test:
+        train, _ = train_test_split(train, test_size=0.1, random_state=seed, stratify=label[train])
+    classes = label[train] if data.task == "classification" else None
+    kept, held = train_test_split(train, test_size=0.2, random_state=seed, stratify=classes)
+    order = np.concatenate([kept, held])
+    return replace(data, data=take(data.data, order), target=label[order], n_official_test=len(held))
+
+
 def origin(device: str) -> dict[str, Any]:
     """Return what a result was measured with."""
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and device != "cpu" else None
-    asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    commit, changed = (
+        subprocess.run(
+            ["git", *command], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        ).stdout.strip()
+        for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", "../src", "*.py"])
+    )
     return {
         "version": __version__,
-        "commit": asked.stdout.strip() or None,
+        "commit": (commit or None) and commit + ("+changes" if changed else ""),
         "machine": gpu or platform.processor() or platform.machine(),
     }
 
@@ -145,9 +168,11 @@ def main() -> None:
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--seeds", type=int, help="default: 5, images 3")
+    parser.add_argument("--part", choices=("test", "validation"), default="test")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, help="default: results/datasets.jsonl, or datasets-validation.jsonl")
     arguments = parser.parse_args()
+    arguments.out = arguments.out or (RESULTS if arguments.part == "test" else RESULTS.with_stem("datasets-validation"))
     known = done(arguments.out)
     for name in arguments.cases.split(","):
         case = CASES[name]
@@ -163,7 +188,8 @@ def main() -> None:
                 key = [name, method, seed]
                 if tuple(key) in known:
                     continue
-                line = {"key": key, **run(case, data, method, seed, arguments.device), **origin(arguments.device)}
+                part = data if arguments.part == "test" else for_validation(data, seed)
+                line = {"key": key, **run(case, part, method, seed, arguments.device), **origin(arguments.device)}
                 with arguments.out.open("a") as file:
                     file.write(json.dumps(line) + "\n")
                 print(*key, f"{line['value']:.4f}", f"{line['payload_bytes']:,} B", f"{line['seconds']} s", flush=True)

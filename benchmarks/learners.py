@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
-from benchmarks.datasets import Case, done, origin, run
+from benchmarks.datasets import Case, done, for_validation, origin, run
 from fedonce import InputError, tiles
 from fedonce.datasets import FETCHERS, Dataset
 
@@ -42,21 +39,6 @@ def digits() -> Dataset:
     return Dataset(
         "digits", X, y, names, "classification", tiles((8, 8), (2, 2)), True, "BSD", "scikit-learn", image=(1, 8, 8)
     )  # fmt: skip
-
-
-def for_validation(data: Dataset, seed: int) -> Dataset:
-    """Return the training rows alone, the validation rows last, in the place of a test set.
-
-    A tenth is left out everywhere; where the owner has a test set, a tenth of the training images.
-    """
-    train, _ = data.rows(seed)
-    label = data.target
-    if data.n_official_test:
-        train, _ = train_test_split(train, test_size=0.1, random_state=seed, stratify=label[train])
-    classes = label[train] if data.task == "classification" else None
-    kept, held = train_test_split(train, test_size=0.2, random_state=seed, stratify=classes)
-    order = np.concatenate([kept, held])
-    return replace(data, data=data.data[order], target=label[order], n_official_test=len(held))
 
 
 def main() -> None:

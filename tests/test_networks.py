@@ -68,7 +68,7 @@ def test_cnn1_takes_images_of_other_sizes(shape):
         ((1, 5, 5), "cnn0", "no images of 6 x 6"),
         ((7,), "cnn1", "no images"),
         ((7,), "cnn2", "'cnn0', 'cnn1' or None. Got 'cnn2'"),
-        ((3,), NCF((4, 4), (8,)), "as long as the party has columns .3.. Got .4, 4."),
+        ((3,), NCF([4, 4], [8]), "as long as the party has columns .3.. Got .4, 4."),
     ],
 )
 def test_networks_that_do_not_fit_are_refused(shape, network, message):
@@ -97,3 +97,9 @@ def test_code_sizes_are_for_embeddings_alone():
     rows = np.array([[1.0, 5.0], [2.0, 3.0]])
     assert code_sizes(NCF((2, 2), ()), rows) == (3, 6)
     assert code_sizes(None, rows) == ()
+
+
+@pytest.mark.parametrize(("embeddings", "hidden"), [((-2, 2), ()), ((2.0,), ()), (3, ()), ((2,), (0,))])
+def test_widths_are_checked(embeddings, hidden):
+    with pytest.raises(InputError, match="of NCF must be a tuple of integers of at least"):
+        NCF(embeddings, hidden)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from fedonce import InputError, Pixels, biased, tiles
@@ -71,7 +72,7 @@ def test_wrong_divisions(parties, host, message):
 
 def test_duplicate_column_names():
     with pytest.raises(InputError, match="unique. Got 'x' more than once"):
-        resolve(1, None, ("x", "y", "x"), "FedOnceClassifier")
+        resolve({"a": ["x"]}, None, ("x", "y", "x"), "FedOnceClassifier")
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2,), (0, 4), (1, 1, 2, 2)])
@@ -132,17 +133,59 @@ def test_importance_finds_what_decides_the_label(informative):
 @pytest.mark.parametrize(
     ("alpha", "p", "message"),
     [
-        (-0.1, 4, "'alpha' parameter of biased must be between 0 and 1. Got -0.1"),
+        (-0.1, 4, "'alpha' parameter of biased must be a number between 0 and 1. Got -0.1"),
         (1.1, 4, "Got 1.1"),
         (float("nan"), 4, "Got nan"),
         (0.5, 0, "'p' parameter of biased must be an integer from 1 to half of the 20 columns. Got 0"),
         (0.5, 11, "Got 11"),
         (0.5, 2.0, "Got 2.0"),
+        ("1", 2, "Got '1'"),
     ],
 )
 def test_wrong_biased_divisions(informative, alpha, p, message):
     with pytest.raises(InputError, match=message):
         biased(*informative, alpha, p)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.zeros(400)}, "two different ones at least. Got labels of shape .400,., 1 different"),
+        ({"y": np.zeros(3)}, "a label for each of 400 rows"),
+        ({"y": np.r_[np.nan, np.ones(399)]}, "NaN or infinity"),
+        ({"X": np.zeros(400)}, "two dimensions"),
+        ({"X": pd.DataFrame({"a": ["x"] * 400, "b": range(400)}), "p": 1}, "Column 'a' has text"),
+        ({"task": "ranking"}, "'task' parameter of biased"),
+        ({"seed": None}, "'seed' parameter of biased"),
+    ],
+)
+def test_wrong_rows_of_biased_divisions(informative, change, message):
+    pytest.importorskip("xgboost")
+    X, y = informative
+    with pytest.raises(InputError, match=message):
+        biased(**{"X": X, "y": y, "alpha": 0.5, "p": 4} | change)
+
+
+def test_a_biased_division_of_a_table_is_by_name(informative):
+    pytest.importorskip("xgboost")
+    X, y = informative
+    table = pd.DataFrame(X, columns=range(19, -1, -1))  # numbers for names, in another order than the positions
+    parties = biased(table, y, 1.0, p=4)
+    assert set(parties["party1"]) >= {3, 2, 1, 0}
+    blocks, _ = resolve(parties, None, tuple(table.columns), "x")
+    assert set(blocks["party1"].positions) >= {16, 17, 18, 19}
+
+
+def test_whole_numbers_with_a_point_are_regressed_on(informative):
+    pytest.importorskip("xgboost")
+    X, y = informative
+    stars = np.round(y)
+    assert not np.allclose(importance(X, stars), importance(X, stars, task="classification"))
+    np.testing.assert_array_equal(importance(X, stars), importance(X, stars, task="regression"))
+
+
+def test_even_blocks_are_by_position_whatever_the_columns_are_called():
+    assert positions(2, (1, 2, 3, 4)) == ({"party1": (0, 1), "party2": (2, 3)}, "party1")
 
 
 def test_a_biased_division_without_xgboost_says_what_to_install(informative, monkeypatch):

@@ -138,12 +138,27 @@ def test_a_row_does_not_depend_on_its_company(rng):
 
 def test_categories_become_codes_for_embeddings():
     train = pd.DataFrame({"city": ["rome", None, "oslo", "rome"], "spent": [1.0, 2.0, 3.0, 4.0]})
-    preparation = Preparation("shop", codes=True).fit(Table.of(train))
+    preparation = Preparation("shop", embeddings=(4, 0)).fit(Table.of(train))
     test = pd.DataFrame({"city": ["oslo", "rome", "lima", None], "spent": [2.5] * 4})
     np.testing.assert_array_equal(preparation.transform(Table.of(test)), [[1, 0], [2, 0], [0, 0], [0, 0]])
 
 
 def test_many_categories_become_as_many_codes():
     train = pd.DataFrame({"user": [f"u{j:04d}" for j in range(2000)]})
-    codes = Preparation("shop", codes=True).fit(Table.of(train)).transform(Table.of(train))
+    codes = Preparation("shop", embeddings=(8,)).fit(Table.of(train)).transform(Table.of(train))
     np.testing.assert_array_equal(codes[:, 0], np.arange(1, 2001))
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, np.asarray])
+def test_numbers_with_an_embedding_are_names(kind):
+    train = kind([[7, 0.5], [9, 1.5], [7, 2.5]])
+    preparation = Preparation("shop", embeddings=(4, 0)).fit(Table.of(train))
+    np.testing.assert_allclose(preparation.transform(Table.of(kind([[9, 1.5], [8, 1.5]]))), [[2, 0], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "message"), [((4,), "as long as party 'shop' has columns .2.. Got .4,."), ((0, 4), "Column 'city'")]
+)
+def test_embeddings_that_do_not_fit_the_columns(embeddings, message):
+    with pytest.raises(InputError, match=message):
+        Preparation("shop", embeddings=embeddings).fit(Table.of(pd.DataFrame({"city": ["rome"], "age": [3]})))

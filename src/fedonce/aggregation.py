@@ -68,9 +68,9 @@ class Recipe:
     smoothing: float = 0.0
 
     @property
-    def codes(self) -> bool:
-        """Whether the host's categories are to be numbered, for embeddings."""
-        return isinstance(self.network, NCF)
+    def embeddings(self) -> tuple[int, ...]:
+        """Widths of the embeddings of the host's own columns."""
+        return self.network.embeddings if isinstance(self.network, NCF) else ()
 
     def training(self, n_rows: int) -> Training:
         """Return how to train on so many rows."""

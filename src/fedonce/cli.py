@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -122,8 +122,8 @@ def list_data(
 ) -> None:
     """List the data sets: rows, columns, task, whether they are here, licence.
 
-    A present file's checksum is right; a partial data set has some of its owner's rows; a damaged one has a file with
-    a wrong checksum.
+    Present: every file has the right checksum. Partial: some of the owner's rows. Unchecked: the owner publishes no
+    checksums. Damaged: a file has a wrong one.
     """
     from fedonce.datasets import SOURCES, data_folder, status
 
@@ -168,7 +168,7 @@ def fetch(
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(FETCHERS)}.{hint}", param_hint="NAME")
     files.quiet.set(quiet)
     dataset = FETCHERS[name](data_dir)
-    told = {
+    told: dict[str, Any] = {
         "name": name,
         "folder": str(data_folder(data_dir)),
         "rows": len(dataset.target),
@@ -182,6 +182,8 @@ def fetch(
     if as_json:
         print(json.dumps(told, indent=2))  # noqa: T201
         return
+    if not dataset.complete:
+        told["note"] += "; to have all rows fetched, name another folder with --data-dir, or remove these files"
     for key, value in told.items():
         typer.echo(f"{key:9} {value:,}" if type(value) is int else f"{key:9} {value}")
 

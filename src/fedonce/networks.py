@@ -59,7 +59,8 @@ def cnn1(shape: Sequence[int], n_outputs: int) -> nn.Sequential:
 class NCF:
     """Neural collaborative filtering (He et al., 2017): an embedding per column of categories, side by side, then layers.
 
-    As `network` of a learner or a recipe; the party's categories are then numbered instead of one-hot encoded.
+    As `network` of a learner or a recipe; the party's columns with an embedding are then numbered by their values, be
+    they text or numbers, instead of one-hot encoded or scaled.
 
     Parameters
     ----------
@@ -74,6 +75,16 @@ class NCF:
     embeddings: tuple[int, ...]
     hidden: tuple[int, ...]
     dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("embeddings", "hidden"):
+            widths = getattr(self, name)
+            least = 0 if name == "embeddings" else 1
+            if not isinstance(widths, tuple | list) or not all(
+                type(width) is int and width >= least for width in widths
+            ):
+                raise parameter_error("NCF", name, f"a tuple of integers of at least {least}", widths)
+            object.__setattr__(self, name, tuple(widths))
 
     def build(self, sizes: Sequence[int], n_outputs: int) -> nn.Module:
         """Make the network for columns with so many codes each."""

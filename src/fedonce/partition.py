@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedonce.errors import InputError, parameter_error
 from fedonce.message import is_name
+from fedonce.tables import Table
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,9 @@ def views(widths: Mapping[str, int]) -> dict[str, list[int]]:
     }
 
 
-def biased(X: ArrayLike, y: ArrayLike, alpha: float, p: int, seed: int = 0) -> dict[str, list[int]]:
+def biased(
+    X: Any, y: ArrayLike, alpha: float, p: int, seed: int = 0, task: str | None = None
+) -> dict[str, list[Hashable]]:
     """Divide columns between a host and a guest so that a share `alpha` of the `p` most important ones is the host's.
 
     Importance is XGBoost's (gain), from the rows given: training rows, or the division has seen the test. The other
@@ -96,44 +101,75 @@ def biased(X: ArrayLike, y: ArrayLike, alpha: float, p: int, seed: int = 0) -> d
 
     Parameters
     ----------
-    X, y : array-like
-        Training rows of numbers, and their labels: whole numbers or text are classes, others are regressed on.
+    X, y : array-like or table
+        Training rows of numbers, and their labels.
     alpha : float
         Share of the dominant columns that the host gets, 0 to 1.
     p : int
         Number of dominant columns.
     seed : int
         Fixes the draw.
+    task : str, optional
+        "classification" or "regression". None: regression where labels are floating-point numbers.
+
+    Returns
+    -------
+    dict
+        The host's columns ("party1") and the guest's ("party2"): names where the table has some, else positions.
     """
-    rows = np.asarray(X)
-    n_columns = rows.shape[1]
-    most = (n_columns + 1) // 2
-    if not 0 <= alpha <= 1:
-        raise parameter_error("biased", "alpha", "between 0 and 1", alpha)
+    table = Table.of(X)
+    n_columns = len(table.names)
+    if not isinstance(alpha, Real) or not 0 <= alpha <= 1:
+        raise parameter_error("biased", "alpha", "a number between 0 and 1", alpha)
     if isinstance(p, bool) or not isinstance(p, int | np.integer) or not 1 <= p <= n_columns // 2:
         raise parameter_error("biased", "p", f"an integer from 1 to half of the {n_columns} columns", p)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise parameter_error("biased", "seed", "an integer of at least 0", seed)
     rng = np.random.default_rng(seed)
-    order = np.argsort(-importance(rows, y, seed), kind="stable")
+    order = np.argsort(-importance(table, y, seed, task), kind="stable")
     dominant, others = rng.permutation(order[:p]), rng.permutation(order[p:])
     n_dominant = round(alpha * p)
-    host = np.concatenate([dominant[:n_dominant], others[: most - n_dominant]])
+    host = np.concatenate([dominant[:n_dominant], others[: (n_columns + 1) // 2 - n_dominant]])
     guest = np.setdiff1d(np.arange(n_columns), host)
-    return {"party1": np.sort(host).tolist(), "party2": guest.tolist()}
+    return {
+        name: [table.names[j] for j in np.sort(own).tolist()] for name, own in (("party1", host), ("party2", guest))
+    }
 
 
-def importance(X: ArrayLike, y: ArrayLike, seed: int = 0) -> NDArray[np.float64]:
+def importance(X: Any, y: ArrayLike, seed: int = 0, task: str | None = None) -> NDArray[np.float64]:
     """Return how much each column gains XGBoost in predicting `y`; the shares sum to 1."""
     try:
         import xgboost
     except ImportError as error:
         raise InputError("A biased division needs XGBoost: pip install 'fedonce[xgboost]'.") from error
-    label = np.asarray(y)
-    numbers = label.dtype.kind == "f" and not np.array_equal(label, np.round(label))
+    if task not in (None, "classification", "regression"):
+        raise parameter_error("biased", "task", "'classification', 'regression' or None", task)
+    rows, label = _numbers(Table.of(X)), np.asarray(y)
+    if label.shape != (len(rows),) or len(np.unique(label)) < 2:
+        raise InputError(
+            f"A biased division needs a label for each of {len(rows)} rows, and two different ones at least. "
+            f"Got labels of shape {label.shape}, {len(np.unique(label))} different."
+        )
+    if label.dtype.kind == "f" and not np.isfinite(label).all():
+        raise InputError("The labels of a biased division must not contain NaN or infinity; drop such rows.")
+    numbers = task == "regression" or (task is None and label.dtype.kind == "f")
     kind = xgboost.XGBRegressor if numbers else xgboost.XGBClassifier
     codes = label if numbers else np.unique(label, return_inverse=True)[1]
     # One thread: sums in a fixed order, so that the division does not depend on the machine's cores.
     model = kind(n_estimators=100, max_depth=6, learning_rate=0.1, random_state=seed, n_jobs=1, importance_type="gain")
-    return np.asarray(model.fit(np.asarray(X), codes).feature_importances_, dtype=np.float64)
+    return np.asarray(model.fit(rows, codes).feature_importances_, dtype=np.float64)
+
+
+def _numbers(table: Table) -> Any:
+    """Return a table of numbers as a matrix."""
+    if table.matrix is not None:
+        return table.matrix
+    for column, name in zip(table.columns, table.names, strict=True):
+        if column.dtype == object:
+            raise InputError(
+                f"A biased division ranks columns of numbers. Column {name!r} has text; encode it or drop it."
+            )
+    return np.column_stack(table.columns)
 
 
 def resolve(parties: Parties, host: str | None, names: Sequence[Hashable], owner: str) -> tuple[dict[str, Block], str]:
@@ -157,15 +193,20 @@ def resolve(parties: Parties, host: str | None, names: Sequence[Hashable], owner
     if not isinstance(parties, Mapping):
         if not 1 <= parties <= len(names):
             raise parameter_error(owner, "parties", f"between 1 and the number of columns ({len(names)})", parties)
-        parties = even(len(names), int(parties))
+        blocks = {name: Block(tuple(own)) for name, own in even(len(names), int(parties)).items()}
+        return blocks, _host(host, blocks, owner)
     if not parties:
         raise parameter_error(owner, "parties", "a dict with at least one party", parties)
     lookup = _positions_by_name(names)
     blocks = {name: _block(name, columns, lookup, len(names), owner) for name, columns in parties.items()}
     _refuse_shared_columns(blocks, names, owner)
+    return blocks, _host(host, blocks, owner)
+
+
+def _host(host: str | None, blocks: Mapping[str, Block], owner: str) -> str:
     if host is not None and host not in blocks:
         raise parameter_error(owner, "host", f"the name of a party ({', '.join(map(repr, blocks))}) or None", host)
-    return blocks, next(iter(blocks)) if host is None else host
+    return next(iter(blocks)) if host is None else host
 
 
 def _positions_by_name(names: Sequence[Hashable]) -> dict[Hashable, int]:

@@ -58,7 +58,7 @@ class Guest:
             raise parameter_error("Guest", "dim", "a positive integer", dim)
         self.name, self.dim, self.bits, self.run = name, dim, bits, run
         self.learner = learners.make(learner, epochs, "Guest")
-        self.preparation = Preparation(name, shape, codes=self.learner.codes)
+        self.preparation = Preparation(name, shape, embeddings=self.learner.embeddings)
         self.random_state, self.device = random_state, device
         self.scale: Scale | None = None
         self.history: list[Epoch] = []
@@ -150,7 +150,9 @@ class Host:
         if task not in ("classification", "regression"):
             raise parameter_error("Host", "task", "'classification' or 'regression'", task)
         self.name, self.task, self.recipe, self.epochs, self.run = name, task, recipe, epochs, run
-        self.preparation = Preparation(name, shape, codes=isinstance(recipe, aggregation.Recipe) and recipe.codes)
+        self.preparation = Preparation(
+            name, shape, embeddings=recipe.embeddings if isinstance(recipe, aggregation.Recipe) else ()
+        )
         self.random_state, self.device = random_state, device
         self.dims: dict[str, int] = {}
         self.makers: dict[str, str] = {}

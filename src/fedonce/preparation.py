@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
-from fedonce.errors import FedOnceWarning, InputError
+from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.tables import Table, as_text, is_missing
 
 ONE_HOT_LIMIT = 32  # categories with more values than this are hashed
@@ -38,13 +38,14 @@ class Preparation:
         Whose columns these are, for messages to the user.
     shape : tuple or None
         (channels, rows, columns) where the columns are pixels.
-    codes : bool
-        Whether categories become one column of numbers 1, 2, ... each, for embeddings, instead of one-hot columns.
+    embeddings : tuple of int
+        For a network with embeddings: their widths, a column each. Those columns become codes 1, 2, ...; a width of 0 is a
+        column of numbers.
     """
 
     party: str
     shape: tuple[int, ...] | None = None
-    codes: bool = False
+    embeddings: tuple[int, ...] = ()
     names: tuple[Hashable, ...] = ()
     named: bool = False
     sketched: bool = False
@@ -56,21 +57,42 @@ class Preparation:
         if not table.names:
             raise InputError(f"Party {self.party!r} has no columns.")
         self.names, self.named = table.names, table.named
-        self.whole = self.shape is not None or table.matrix is not None
+        self.whole = not self.embeddings and (self.shape is not None or table.matrix is not None)
         self.sketched = sparse.issparse(table.matrix) and len(table.names) > SPARSE_LIMIT
-        if self.shape is not None:
+        if self.embeddings:
+            self.steps = self._coded_steps(table)
+        elif self.shape is not None:
             self.steps = [_PixelStep.fit(self._dense(table), self.party)]
         elif self.whole:
             names = tuple(range(SKETCH_WIDTH)) if self.sketched else table.names
             self.steps = [_NumberStep.fit(self._dense(table), names, self.party)]
         else:
             self.steps = [
-                _CategoryStep.fit(column, name, self.party, self.codes)
+                _CategoryStep.fit(column, name, self.party)
                 if column.dtype == object
                 else _NumberStep.fit(column[:, None], (name,), self.party)
                 for column, name in zip(table.columns, table.names, strict=True)
             ]
         return self
+
+    def _coded_steps(self, table: Table) -> list[Any]:
+        """Make codes of columns that have an embedding; scale the others, which must be numbers."""
+        if len(self.embeddings) != len(table.names):
+            raise parameter_error(
+                "NCF",
+                "embeddings",
+                f"as long as party {self.party!r} has columns ({len(table.names)})",
+                self.embeddings,
+            )
+        steps: list[Any] = []
+        columns = table.columns if table.matrix is None else tuple(self._dense(table).T)
+        for column, name, width in zip(columns, table.names, self.embeddings, strict=True):
+            if width:
+                steps.append(_CategoryStep.fit(_as_categories(column), name, self.party, codes=True))
+            else:
+                self._refuse_text(column, name)
+                steps.append(_NumberStep.fit(column[:, None], (name,), self.party))
+        return steps
 
     def transform(self, table: Table) -> NDArray[np.float32]:
         """Return the party's rows as an array: (n, columns), or (n, channels, rows, columns) for pixels.

@@ -8,6 +8,7 @@ from fedonce import InputError
 from fedonce.datasets import Dataset
 from fedonce.datasets.base import make
 from fedonce.datasets.files import Found
+from fedonce.datasets.movielens import SOURCE as MOVIELENS
 from fedonce.datasets.phishing import SOURCE
 
 
@@ -45,9 +46,9 @@ def test_folds_leave_out_a_fifth_each_and_share_the_test_rows(more):
     assert sorted(left_out) == sorted(whole)
 
 
-@pytest.mark.parametrize("fold", [5, -1, True, 0.5])
+@pytest.mark.parametrize("fold", [5, -1, True, 1.0])
 def test_other_folds_are_refused(fold):
-    with pytest.raises(InputError, match="'fold' parameter of split must be 0 to 4 or None"):
+    with pytest.raises(InputError, match="'fold' parameter of split must be an integer from 0 to 4, or None"):
         dataset().split(fold=fold)
 
 
@@ -61,6 +62,27 @@ def test_numbers_are_scaled_by_the_range_of_the_training_part():
     whole = data.split(seed=0)
     assert (whole.y_train.min(), whole.y_train.max()) == (0, 1)
     assert data.target.max() == 99  # as published
+
+
+@pytest.mark.parametrize("seed", [None, -1, "a", 1.0, np.random.RandomState(0)])
+def test_other_seeds_are_refused(seed):
+    with pytest.raises(InputError, match="'seed' parameter of split must be an integer of at least 0"):
+        dataset().split(seed=seed)
+
+
+def test_too_few_rows_to_split():
+    with pytest.raises(InputError, match="'small' is too small to split 3 rows 9:1"):
+        dataset(3).split()
+
+
+def test_rows_and_columns_must_fit():
+    with pytest.raises(InputError, match=r"2 rows and 1 columns. Got \(2, 3\)"):
+        make(SOURCE, Found({}, False, ""), np.zeros((2, 3)), np.zeros(2), ("x",))
+
+
+def test_a_division_is_the_caller_s_own():
+    make(MOVIELENS, Found({}, False, ""), np.zeros((1, 1)), np.zeros(1), ("x",)).parties["ids"].clear()
+    assert MOVIELENS.parties["ids"] == ["user", "movie"]
 
 
 def test_arrow_tables_are_split_too():

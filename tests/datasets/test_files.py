@@ -90,10 +90,20 @@ def test_where_the_owner_publishes_no_checksum_the_first_download_s_is_remembere
         find(small, tmp_path, download=True)
 
 
+def test_a_list_of_sums_in_the_folder_does_not_overrule_ours(tmp_path):
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "a.csv").write_bytes(b"other")
+    (tmp_path / "small" / PINS).write_bytes(hashlib.sha256(b"other").hexdigest().encode() + b"  a.csv\n\xff")
+    with pytest.raises(DamagedError):
+        find(source(File("a.csv", SUM)), tmp_path, download=False)
+
+
 def test_a_file_without_any_known_checksum_is_read_with_a_word_of_warning(tmp_path, caplog):
     (tmp_path / "small").mkdir()
     (tmp_path / "small" / "a.csv").write_bytes(CONTENT)
-    find(source(File("a.csv", None)), tmp_path, download=False)
+    small = source(File("a.csv", None))
+    find(small, tmp_path, download=False)
+    assert status(small, tmp_path) == "unchecked"
     assert f"it has sha256 {SUM}" in caplog.text
 
 
@@ -133,12 +143,14 @@ def test_a_quiet_download_says_nothing(tmp_path, owner, quiet):
     token = files.quiet.set(quiet)
     find(source(File("a.csv", SUM, address + "a.csv")), tmp_path, download=True)
     files.quiet.reset(token)
-    assert pooch.get_logger().isEnabledFor(logging.INFO) is not quiet
+    assert pooch.get_logger().level == (logging.WARNING if quiet else logging.INFO)
 
 
 def test_without_a_network_the_error_says_what_to_do(tmp_path):
     with pytest.raises(InputError) as caught:
         fetch_gisette(tmp_path, download=False)
+    with pytest.raises(InputError, match="not published; a known copy has 0cf66ef"):
+        fetch_phishing(tmp_path, download=False)
     for part in (
         str(tmp_path / "gisette"),
         "gisette_train.data from https://archive.ics.uci.edu/ml/machine-learning-databases/gisette/GISETTE/gisette_train.data",
@@ -177,6 +189,14 @@ def test_a_complete_edition_goes_before_a_partial_one(tmp_path):
     assert status(both, tmp_path) == "partial"
     (tmp_path / "small" / "whole.csv").write_bytes(CONTENT)
     assert find(both, tmp_path, download=True).complete
+
+
+def test_a_partial_copy_under_the_whole_s_name_is_known_as_partial(tmp_path):
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "a.csv").write_bytes(CONTENT)
+    whole = source(File("a.csv", None))
+    partial_ = Edition({"part": (File("a.csv", SUM),)}, complete=False, note="half")
+    assert find(replace(whole, editions=(*whole.editions, partial_)), tmp_path, download=True).note == "half"
 
 
 def test_unverified_files_are_never_called_complete(tmp_path):

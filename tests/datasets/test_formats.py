@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedonce import InputError
+from fedonce.datasets import formats
 from fedonce.datasets.formats import read_bytes, read_cifar_batch, read_idx, read_libsvm, read_numbers
 
 
@@ -53,7 +54,7 @@ def test_files_are_unpacked_by_their_ending(tmp_path, ending, pack):
 def test_a_member_is_found_in_any_folder_of_an_archive(tmp_path, ending):
     path = archive(tmp_path / f"a{ending}", {"folder/other": b"x", "folder/table.csv": b"content"})
     assert read_bytes(path, "table.csv") == b"content"
-    with pytest.raises(InputError, match="has no member 'none.csv'. It has folder/other"):
+    with pytest.raises(InputError, match="must have one file 'none.csv'. It has folder/other"):
         read_bytes(path, "none.csv")
 
 
@@ -75,7 +76,7 @@ def test_a_link_in_an_archive_is_not_followed(tmp_path):
         entry = tarfile.TarInfo("table.csv")
         entry.type, entry.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
         file.addfile(entry)
-    with pytest.raises(InputError, match="a.tar.gz is refused: 'table.csv' is not a plain file"):
+    with pytest.raises(InputError, match="a.tar.gz must have one file 'table.csv'"):
         read_bytes(path, "table.csv")
 
 
@@ -93,6 +94,34 @@ def test_a_cut_off_archive_is_refused_by_name(tmp_path, ending):
     path.write_bytes(path.read_bytes()[:-1500])
     with pytest.raises(InputError, match=f"a{ending} cannot be read"):
         read_bytes(path, "table.csv")
+
+
+def test_a_folder_is_no_file_and_two_files_are_one_too_many(tmp_path):
+    path = archive(tmp_path / "a.zip", {"t.csv/": b"", "folder/t.csv": b"content"})
+    assert read_bytes(path, "t.csv") == b"content"
+    archive(path, {"one/t.csv": b"1", "two/t.csv": b"2"})
+    with pytest.raises(InputError, match="must have one file 't.csv'. It has one/t.csv, two/t.csv"):
+        read_bytes(path, "t.csv")
+
+
+def test_what_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(formats, "LARGEST", 1000)
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(bytes(1001)))
+    with pytest.raises(InputError, match="bomb.gz is refused: unpacked it has more than 1,000 bytes"):
+        read_bytes(path)
+    archive(tmp_path / "bomb.zip", {"t.csv": bytes(1001)})
+    with pytest.raises(InputError, match="bomb.zip is refused"):
+        read_bytes(tmp_path / "bomb.zip", "t.csv")
+
+
+def test_a_zip_packed_in_an_unknown_way(tmp_path):
+    path = archive(tmp_path / "a.zip", {"t.csv": b"content"})
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 10] = 77  # the compression method
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match="a.zip cannot be read"):
+        read_bytes(path, "t.csv")
 
 
 @given(arrays(np.uint8, st.tuples(st.integers(0, 4), st.integers(1, 3), st.integers(1, 3))))
@@ -133,6 +162,8 @@ def test_libsvm():
         (b"1 1:1\n1 2\n", "table, line 2: '2' is not a number, or not 'index:value'"),
         (b"1 1:1\n1 2:nan\n", "table, line 2: '2:nan'"),
         (b"1 1:1\n1 -1:2\n", "table, line 2: index -1"),
+        (b"1 1:1\n1 2147483648:1\n", "table, line 2: index 2147483648"),
+        (b" \n", "table is empty"),
     ],
 )
 def test_wrong_libsvm_lines(content, message):
@@ -156,6 +187,10 @@ def test_numbers():
         (b"a,b\n1,2,3\n", "t.csv, line 2: 3 columns where there must be 2"),
         (b"a,b\n1,2\n\n3,nan\n", "t.csv, line 4, column 2: 'nan' is not a number"),
         (b"a,b\n1,\n", "t.csv, line 2, column 2: '' is not a number"),
+        (b"a,b\n1,1_0\n", "t.csv, line 2, column 2: '1_0' is not a number"),
+        (b"a,b\n1,1e999\n", "t.csv, line 2, column 2: '1e999' is not a number within bounds .float64."),
+        (b"a,b", "t.csv cannot be read as lines of 2 numbers"),
+        (b"", "t.csv is empty"),
     ],
 )
 def test_wrong_lines_of_numbers(content, message):
@@ -164,8 +199,12 @@ def test_wrong_lines_of_numbers(content, message):
 
 
 def test_a_number_that_does_not_fit_its_column():
-    with pytest.raises(InputError, match="cannot be read as 1 columns of numbers"):
-        read_numbers(b"1\n40000\n", "t.csv", 1, np.int16)
+    with pytest.raises(
+        InputError, match=r"t.csv, line 3, column 1: '40000' is not a whole number within bounds \(int16\)"
+    ):
+        read_numbers(b"1\n\n40000\n", "t.csv", 1, np.int16)
+    with pytest.raises(InputError, match=r"line 2, column 1: '2.5' is not a whole number"):
+        read_numbers(b"1\n2.5\n", "t.csv", 1, np.int16)
 
 
 def batch(**changes):
@@ -193,6 +232,35 @@ def test_a_pickle_that_runs_code_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"data_batch_1 is refused as a CIFAR batch: it asks for (posix|nt)\.system"):
         read_cifar_batch(content, "data_batch_1")
     assert not (tmp_path / "ran").exists()
+
+
+def pickled(*opcodes):
+    return b"\x80\x02" + b"".join(opcodes) + b"."
+
+
+NDARRAY, DTYPE, ENCODE = b"cnumpy\nndarray\n", b"cnumpy\ndtype\n", b"c_codecs\nencode\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (pickled(NDARRAY, b"K\x02M\x00\x0c\x86\x85R"), "not callable"),  # memory that nobody has written
+        (pickled(NDARRAY, b"K\x03\x85\x81"), "NEWOBJ"),
+        (pickled(ENCODE, b"N}U\x0c__defaults__U\x05utf16\x85s\x86b"), "changes what it calls"),
+        (pickled(DTYPE, b"U\x02O8K\x00K\x01\x87R"), "type 'O8'"),
+        (pickled(b"cnumpy.core.multiarray\n_reconstruct\n", NDARRAY, b"K\x00\x85U\x01b\x87RK\x07b"), "unusual way"),
+    ],
+)
+def test_a_pickle_gets_nothing_of_numpy_to_play_with(content, message):
+    with pytest.raises(InputError, match=message):
+        read_cifar_batch(content, "data_batch_1")
+
+
+@pytest.mark.parametrize("length", [2 * 3072 - 1, 2 * 3072 + 1])
+def test_an_array_has_as_many_bytes_as_its_shape_says(length):
+    content = pickle.dumps(batch(), 4).replace(batch()[b"data"].tobytes(), bytes(length))
+    with pytest.raises(InputError, match="refused as a CIFAR batch"):
+        read_cifar_batch(content, "data_batch_1")
 
 
 @pytest.mark.parametrize(

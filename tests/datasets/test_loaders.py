@@ -191,6 +191,30 @@ def test_cifar10_from_the_archive(tmp_path):
     assert data.parties["party1"].shape == (3, 16, 16)
 
 
+def test_cifar10_unpacked_by_hand(tmp_path):
+    for name in [*(f"data_batch_{j}" for j in range(1, 6)), "test_batch"]:
+        put(tmp_path, f"cifar10/{name}", pickle.dumps(batch(), 2))
+    assert fetch_cifar10(tmp_path, verify=False).data.shape == (12, 3072)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("7 1:1\n3 2:1\n", r"labels 0 and 1, or -1 and 1. Got \[3.0, 7.0\]"), ("", "is empty")],
+)
+def test_wrong_phishing_files(tmp_path, content, message):
+    put(tmp_path, "phishing/phishing", content)
+    with pytest.raises(InputError, match=message):
+        fetch_phishing(tmp_path, verify=False)
+
+
+@pytest.mark.parametrize("line_", ["1,2", "1," * 30 + "x", "1," * 30 + "1"])
+def test_wrong_arff_files(tmp_path, line_):
+    head = "@relation p\n" + "".join(f"@attribute a{j} {{-1,0,1}}\n" for j in range(31)) + "@data\n"
+    put(tmp_path, "phishing/Training Dataset.arff", head + line_ + "\n")
+    with pytest.raises(InputError, match="Training Dataset.arff"):
+        fetch_phishing(tmp_path, download=False, verify=False)
+
+
 def line(n, last):
     return ",".join(["1"] * (n - 1) + [str(last)]) + "\n"
 
@@ -201,8 +225,8 @@ def test_covtype_tasks(tmp_path):
     assert fetch_covtype(tmp_path, verify=False, classes=7).target.tolist() == [1, 2, 7]
     with pytest.raises(InputError, match="'classes' parameter of fetch_covtype must be 2 or 7. Got 3"):
         fetch_covtype(tmp_path, classes=3)
-    put(tmp_path, "covtype/covtype.data.gz", gzip.compress((line(55, 1) + line(55, 8)).encode()))
-    with pytest.raises(InputError, match="covtype.data.gz, line 2: cover type 8"):
+    put(tmp_path, "covtype/covtype.data.gz", gzip.compress((line(55, 1) + "\n" + line(55, 8)).encode()))
+    with pytest.raises(InputError, match="covtype.data.gz, line 3: cover type 8"):
         fetch_covtype(tmp_path, verify=False)
 
 

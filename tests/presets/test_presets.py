@@ -157,6 +157,11 @@ def test_movielens_depends_on_the_host(host, guest, dim):
         (("mnist", 2), "'level' parameter of presets must be 0 or 1. Got 2"),
         (("mnist", 1), "'epsilon' parameter of presets must be one of 2, 4, 6, 8 at level 1. Got None"),
         (("mnist", 1, None, 3), "Got 3"),
+        (("mnist", 1, None, 2.0000001), "Got 2.0000001"),
+        (("mnist", 1, None, "2"), "Got '2'"),
+        (("mnist", True), "Got True"),
+        (("mnist", 1.0), "Got 1.0"),
+        ((["mnist"],), "'name' parameter"),
         (("mnist", 0, None, 2), "must be None at level 0"),
         (("mnist", 0, "party5"), "'host' parameter of presets must be one of party1, .* or None. Got 'party5'"),
         (("phishing", 1, "party5", 2), "Got 'party5'"),
@@ -165,6 +170,13 @@ def test_movielens_depends_on_the_host(host, guest, dim):
 def test_wrong_arguments(arguments, message):
     with pytest.raises(InputError, match=message):
         presets.load(*arguments)
+
+
+def test_a_preset_is_the_caller_s_own():
+    presets.load("mnist")["parties"].pop("party4")
+    presets.settings("movielens").embeddings["ids"].append(9)
+    assert len(presets.load("mnist")["parties"]) == 4
+    assert presets.settings("movielens").embeddings["ids"] == [32, 32]
 
 
 def test_a_preset_trains():

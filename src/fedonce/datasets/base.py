@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -93,23 +94,30 @@ class Dataset:
         train, test = self.rows(seed, fold)
         y = self.target
         if self.unit_range:
-            whole, _ = self.rows(seed)
+            whole = train if fold is None else self.rows(seed)[0]
             low, high = float(y[whole].min()), float(y[whole].max())
             y = (y - low) / ((high - low) or 1.0)
         return Split(take(self.data, train), take(self.data, test), y[train], y[test])
 
     def rows(self, seed: int = 0, fold: int | None = None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the positions of training and test rows; see `split`."""
-        if fold is not None and (isinstance(fold, bool) or fold not in range(FOLDS)):
-            raise parameter_error("split", "fold", f"0 to {FOLDS - 1} or None", fold)
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise parameter_error("split", "seed", "an integer of at least 0", seed)
+        if fold is not None and (type(fold) is not int or fold not in range(FOLDS)):
+            raise parameter_error("split", "fold", f"an integer from 0 to {FOLDS - 1}, or None", fold)
         classes = self.target if self.task == "classification" else None
         every = np.arange(len(self.target))
         if self.n_official_test:
             train, test = every[: -self.n_official_test], every[-self.n_official_test :]
         else:
-            train, test = train_test_split(every, test_size=TEST_SHARE, random_state=seed, stratify=classes)
+            try:
+                train, test = train_test_split(every, test_size=TEST_SHARE, random_state=int(seed), stratify=classes)
+            except ValueError as error:
+                raise InputError(
+                    f"Data set {self.name!r} is too small to split {len(every)} rows 9:1 ({error})"
+                ) from error
         if fold is not None:
-            folds = (KFold if classes is None else StratifiedKFold)(FOLDS, shuffle=True, random_state=seed)
+            folds = (KFold if classes is None else StratifiedKFold)(FOLDS, shuffle=True, random_state=int(seed))
             kept = [kept for kept, _ in folds.split(train, None if classes is None else classes[train])]
             train = train[kept[fold]]
         return train, test
@@ -126,7 +134,11 @@ def make(
     """Put a data set together; check that it is as long as its owner says."""
     if found.complete and len(target) != source.rows:
         raise InputError(f"Data set {source.name!r} must have {source.rows:,} rows. Got {len(target):,}.")
-    told = {"task": source.task, "parties": source.parties, "image": source.image} | more
+    if data.shape != (len(target), len(feature_names)):
+        raise InputError(
+            f"Data set {source.name!r} must have {len(target)} rows and {len(feature_names)} columns. Got {data.shape}."
+        )
+    told = {"task": source.task, "parties": copy.deepcopy(source.parties), "image": source.image} | more
     dataset = Dataset(
         source.name, data, target, feature_names,
         complete=found.complete, note=found.note, licence=source.licence, citation=source.citation, **told,

@@ -11,6 +11,8 @@ from fedonce.datasets.files import Edition, File, Source, find
 from fedonce.datasets.formats import read_bytes, read_cifar_batch
 from fedonce.partition import tiles
 
+BATCHES = (*(f"data_batch_{j}" for j in range(1, 6)), "test_batch")
+
 SOURCE = Source(
     name="cifar10",
     folder="cifar10",
@@ -34,6 +36,7 @@ SOURCE = Source(
                 )
             }
         ),
+        Edition({batch: (File(batch, None),) for batch in BATCHES}),  # the owner's archive, unpacked by hand
         Edition(
             {
                 "data_batch_1": (
@@ -56,10 +59,11 @@ def fetch_cifar10(data_dir: Any = None, download: bool = True, *, verify: bool =
     """Load CIFAR-10: 50,000 training and 10,000 test images of things, 32 x 32 pixels in three colours, 10 classes."""
     found = find(SOURCE, data_dir, download, verify)
     archive = found.paths.get("archive")
-    batches = ["data_batch_1"] if archive is None else [f"data_batch_{j}" for j in range(1, 6)]
     images, labels = [], []
-    for batch in [*batches, "test_batch"]:
-        path = found.paths[batch] if archive is None else archive
+    for batch in BATCHES:
+        path = archive or found.paths.get(batch)
+        if path is None:
+            continue  # a partial edition
         pictures, classes = read_cifar_batch(read_bytes(path, batch), f"{path} ({batch})")
         images.append(pictures)
         labels.append(classes)

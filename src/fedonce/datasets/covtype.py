@@ -8,7 +8,7 @@ import numpy as np
 
 from fedonce.datasets.base import Dataset, make
 from fedonce.datasets.files import Edition, File, Source, find
-from fedonce.datasets.formats import read_bytes, read_numbers
+from fedonce.datasets.formats import line_of, read_bytes, read_numbers
 from fedonce.errors import InputError, parameter_error
 
 SOURCE = Source(
@@ -31,6 +31,7 @@ SOURCE = Source(
                         "614360d0257557dd1792834a85a1cdebfadc3c4f30b011d56afee7ffb5b15771",
                         "https://archive.ics.uci.edu/ml/machine-learning-databases/covtype/covtype.data.gz",
                     ),
+                    File("covtype.data", None),
                 )
             }
         ),
@@ -71,10 +72,11 @@ def fetch_covtype(data_dir: Any = None, download: bool = True, *, classes: int =
         raise parameter_error("fetch_covtype", "classes", "2 or 7", classes)
     found = find(SOURCE, data_dir, download, verify)
     path = found.paths["table"]
-    table = read_numbers(read_bytes(path), str(path), 55, np.int16)
+    content = read_bytes(path)
+    table = read_numbers(content, str(path), 55, np.int16)
     types = table[:, -1].astype(np.int64)
     if types.min() < 1 or types.max() > 7:
         row = int(np.argmax((types < 1) | (types > 7)))
-        raise InputError(f"{path}, line {row + 1}: cover type {types[row]}, and there are 1 to 7.")
+        raise InputError(f"{path}, line {line_of(content, row)}: cover type {types[row]}, and there are 1 to 7.")
     target = (types == 2).astype(np.int64) if classes == 2 else types
     return make(SOURCE, found, table[:, :-1].astype(np.float32), target, NAMES)

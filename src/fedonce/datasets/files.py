@@ -22,7 +22,7 @@ from fedonce.partition import Parties
 logger = logging.getLogger(__name__)
 
 quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # whether downloads show nothing
-PINS = "SHA256SUMS"  # sums of downloaded files whose owner publishes none, as `sha256sum --check` reads them
+PINS = "fedonce.sha256"  # sums of downloaded files whose owner publishes none, as `sha256sum --check` reads them
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,7 @@ class Found:
     paths: Mapping[str, Path]
     complete: bool
     note: str
+    checked: bool = True  # whether every file's checksum was there to compare with
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
@@ -92,10 +93,16 @@ def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
 def find(source: Source, data_dir: str | os.PathLike[str] | None, download: bool, verify: bool = True) -> Found:
     """Find a data set's files, download them where they are missing, and check them."""
     folder = data_folder(data_dir) / source.folder
+    refused: DamagedError | None = None
     for edition in source.editions:
         paths = {part: _existing(folder, files) for part, files in edition.parts.items()}
         if all(paths.values()):
-            return _checked(edition, {part: path for part, path in paths.items() if path}, verify)
+            try:
+                return _checked(source, edition, {part: path for part, path in paths.items() if path}, verify)
+            except DamagedError as error:  # perhaps these are the files of another edition
+                refused = refused or error
+    if refused:
+        raise refused
     if not download:
         raise InputError(_absent(source, folder) + "\nOr let it be downloaded: download=True.")
     edition = source.editions[0]
@@ -105,17 +112,22 @@ def find(source: Source, data_dir: str | os.PathLike[str] | None, download: bool
         if not _existing(folder, files):
             _download(files[0], folder, source)
     whole = {part: _existing(folder, files) or folder / files[0].name for part, files in edition.parts.items()}
-    return _checked(edition, whole, verify)
+    return _checked(source, edition, whole, verify)
 
 
 def status(source: Source, data_dir: str | os.PathLike[str] | None = None) -> str:
-    """Tell whether a data set is "present", "partial", "damaged" or "absent" in the data folder."""
+    """Tell whether a data set is "present", "partial", "unchecked", "damaged" or "absent" in the data folder.
+
+    "unchecked": its owner publishes no checksums, and the files were not downloaded by us.
+    """
     try:
         found = find(source, data_dir, download=False)
     except DamagedError:
         return "damaged"
     except InputError:
         return "absent"
+    if not found.checked:
+        return "unchecked"
     return "present" if found.complete else "partial"
 
 
@@ -142,30 +154,44 @@ def _existing(folder: Path, files: tuple[File, ...]) -> Path | None:
     return next((folder / file.name for file in files if (folder / file.name).is_file()), None)
 
 
-def _checked(edition: Edition, paths: dict[str, Path], verify: bool) -> Found:
+def _checked(source: Source, edition: Edition, paths: dict[str, Path], verify: bool) -> Found:
     if not verify:
-        return Found(paths, False, "files not verified")
-    for part, path in paths.items():
-        _check(path, [file for file in edition.parts[part] if path.name == Path(file.name).name])
-    return Found(paths, edition.complete, edition.note)
+        return Found(paths, False, "; ".join(filter(None, [edition.note, "files not verified"])), checked=False)
+    known = [_check(path, edition.parts[part], source) for part, path in paths.items()]
+    return Found(paths, edition.complete, edition.note, checked=all(known))
 
 
-def _check(path: Path, files: list[File]) -> None:
-    """Compare a file's checksum with those listed for its name, and with that of its download."""
-    known = {file.sha256 for file in files if file.sha256} | {_pins(path.parent).get(path.name)} - {None}
+def _check(path: Path, alternatives: tuple[File, ...], source: Source) -> bool:
+    """Compare a file's checksum with those listed for its name; return whether there was one to compare with."""
+    files = [file for file in alternatives if Path(file.name).name == path.name]
+    expected = {file.sha256 for file in files if file.sha256}
+    unpublished = any(file.sha256 is None for file in files)
+    if unpublished:
+        expected |= {_pins(path.parent)[path.name]} if path.name in _pins(path.parent) else set()
     got = sha256_of(path)
-    if not known:
+    if got in expected:
+        return True
+    if not expected and got not in _partial_sums(source):
         logger.warning("%s: its owner publishes no checksum to compare with; it has sha256 %s", path, got)
-    elif got not in known:
-        raise DamagedError(
-            f"The file {path} is refused: it has sha256 {got}, expected {' or '.join(sorted(map(str, known)))}. It is damaged "
-            "or another version; delete it and fetch it again, or pass verify=False to read it as it is."
-        )
+        return False
+    trusted = (
+        " Its owner publishes no checksum, this is a known copy's: if it is the owner's own," if unpublished else " Or"
+    )
+    raise DamagedError(
+        f"The file {path} is refused: it has sha256 {got}, expected {' or '.join(sorted(expected)) or 'another'}. It is damaged "
+        f"or another version; delete it and fetch it again.{trusted} pass verify=False to read it as it is."
+    )
+
+
+def _partial_sums(source: Source) -> set[str | None]:
+    """Return the sums of files that are known not to be the whole."""
+    partial = [edition for edition in source.editions if not edition.complete]
+    return {file.sha256 for edition in partial for files in edition.parts.values() for file in files}
 
 
 def _pins(folder: Path) -> dict[str, str]:
     try:
-        lines = (folder / PINS).read_text().splitlines()
+        lines = (folder / PINS).read_text(errors="replace").splitlines()
     except OSError:
         return {}
     return {name.strip(): sha256 for sha256, _, name in (line.partition("  ") for line in lines)}
@@ -202,13 +228,18 @@ def _download(file: File, folder: Path, source: Source) -> None:
 def _absent(source: Source, folder: Path) -> str:
     """Say which files are missing, where to get them, what their checksums are and where to put them."""
     missing = [files[0] for files in source.editions[0].parts.values() if not _existing(folder, files)]
-    published = [
-        f"{file.name} from {file.url} (sha256 {file.sha256 or 'not published'})" for file in missing if file.url
-    ]
+    published = [f"{file.name} from {file.url} (sha256 {_sum_of(file, source)})" for file in missing if file.url]
     by_hand = [file.name for file in missing if not file.url]
     if by_hand:
         published.append(f"{', '.join(by_hand)} from {source.page} (sha256 not published)")
     return f"Data set {source.name!r} is not in {folder}. Put there, under the same name:\n  " + "\n  ".join(published)
+
+
+def _sum_of(file: File, source: Source) -> str:
+    if file.sha256:
+        return file.sha256
+    same = [f for files in source.editions[0].parts.values() for f in files if f.name == file.name and f.sha256]
+    return "not published" + "".join(f"; a known copy has {known.sha256}" for known in same)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fedonce.datasets.base import Dataset, make
 from fedonce.datasets.files import Edition, File, Source, find
-from fedonce.datasets.formats import read_bytes, read_numbers
+from fedonce.datasets.formats import line_of, read_bytes, read_numbers
 from fedonce.errors import InputError
 
 PARTIES = {
@@ -43,6 +43,7 @@ SOURCE = Source(
                 )
             }
         ),
+        Edition({"ratings.dat": (File("ratings.dat", None),), "users.dat": USERS, "movies.dat": MOVIES}),
         Edition(
             {
                 "ratings.dat": (
@@ -78,7 +79,9 @@ def fetch_movielens(data_dir: Any = None, download: bool = True, *, verify: bool
     user, movie, stars, time = ratings.T
     if stars.min() < 1 or stars.max() > 5:
         row = int(np.argmax((stars < 1) | (stars > 5)))
-        raise InputError(f"{path}, line {row + 1}: {stars[row]} stars, and there are 1 to 5.")
+        raise InputError(
+            f"{path} (ratings.dat), line {line_of(content, row)}: {stars[row]} stars, and there are 1 to 5."
+        )
     users = _lines(path_of("users.dat"), "users.dat", 5)
     movies = {key: _film(fields) for key, fields in _lines(path_of("movies.dat"), "movies.dat", 3).items()}
     year = time.astype("datetime64[s]").astype("datetime64[Y]").astype(int) + 1970
@@ -94,8 +97,10 @@ def fetch_movielens(data_dir: Any = None, download: bool = True, *, verify: bool
 def _lines(path: Path, member: str, n_fields: int) -> dict[int, list[str]]:
     """Read lines of `id::field::...` into the fields after each id."""
     lines = {}
-    for number, line in enumerate(read_bytes(path, member).decode("latin1").splitlines(), start=1):
-        key, *fields = line.split("::")
+    for number, line in enumerate(read_bytes(path, member).decode("latin1").split("\n"), start=1):
+        if not line.strip():
+            continue
+        key, *fields = line.rstrip("\r").split("::")
         if len(fields) != n_fields - 1 or not key.isdecimal():
             raise InputError(
                 f"{path} ({member}), line {number}: must be a number and {n_fields - 1} fields after '::'."

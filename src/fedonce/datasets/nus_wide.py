@@ -8,7 +8,7 @@ import numpy as np
 
 from fedonce.datasets.base import Dataset, make
 from fedonce.datasets.files import Edition, File, Source, find
-from fedonce.datasets.formats import read_bytes, read_numbers
+from fedonce.datasets.formats import line_of, read_bytes, read_numbers
 from fedonce.errors import InputError
 from fedonce.partition import views
 
@@ -63,9 +63,11 @@ def fetch_nus_wide(data_dir: Any = None, download: bool = True, *, verify: bool 
     data, labels = [], []
     for part in ("Train", "Test"):
         path = found.paths[f"{part} labels"]
-        own = read_numbers(read_bytes(path, f"Labels_{LABEL}_{part}.txt"), str(path), 1, np.int64)[:, 0]
+        content = read_bytes(path, f"Labels_{LABEL}_{part}.txt")
+        own = read_numbers(content, str(path), 1, np.int64)[:, 0]
         if not np.isin(own, (0, 1)).all():
-            raise InputError(f"{path}, line {int(np.argmax((own < 0) | (own > 1))) + 1}: labels must be 0 or 1.")
+            row = int(np.argmax((own < 0) | (own > 1)))
+            raise InputError(f"{path}, line {line_of(content, row)}: label {own[row]}, and labels must be 0 or 1.")
         features = np.empty((len(own), SOURCE.columns), np.float32)
         start = 0
         for view, width in VIEWS.items():

@@ -50,6 +50,10 @@ def fetch_phishing(data_dir: Any = None, download: bool = True, *, verify: bool 
         data, target = _one_hot(path)
     else:
         data, target = read_libsvm(read_bytes(path), str(path), SOURCE.columns)
+    if not np.isin(target, (-1, 0, 1)).all():
+        raise InputError(
+            f"The file {path} must have labels 0 and 1, or -1 and 1. Got {np.unique(target)[:5].tolist()}."
+        )
     return make(SOURCE, found, data, (target > 0).astype(np.int64), tuple(f"value_{j}" for j in range(1, 69)))
 
 
@@ -60,7 +64,7 @@ def _one_hot(path: Any) -> tuple[NDArray[np.float32], NDArray[Any]]:
     try:
         records, _ = arff.loadarff(io.StringIO(read_bytes(path).decode()))
         table = np.array([[int(value) for value in record] for record in records.tolist()])
-    except (ValueError, NotImplementedError, StopIteration, arff.ArffError) as error:
+    except (ValueError, IndexError, NotImplementedError, StopIteration, arff.ArffError) as error:
         raise InputError(f"The file {path} is not the arff file of UCI 327 ({error}).") from error
     if table.ndim != 2 or table.shape[1] != 31:
         raise InputError(f"The file {path} must have 31 columns. Got {table.shape[1:] or 'none'}.")
@@ -68,7 +72,9 @@ def _one_hot(path: Any) -> tuple[NDArray[np.float32], NDArray[Any]]:
     for row in table[:, :-1].tolist():
         for pair in enumerate(row):
             codes.setdefault(pair, len(codes))
-    data = np.zeros((len(table), max(len(codes), SOURCE.columns)), np.float32)
+    if len(codes) != SOURCE.columns:
+        raise InputError(f"The file {path} must have {SOURCE.columns} values in 30 columns. Got {len(codes)}.")
+    data = np.zeros((len(table), SOURCE.columns), np.float32)
     for (column, value), code in codes.items():
         data[table[:, column] == value, code] = ONE
     return data, table[:, -1]

@@ -39,7 +39,7 @@ class Autoencoder(NetworkLearner):
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared error of rebuilding them."""
-        if self.codes:
+        if self.embeddings:
             wanted = "no NCF, whose codes are names and not numbers to rebuild; take 'nat', or leave categories one-hot encoded"
             raise parameter_error("Autoencoder", "network", wanted, self.network)
         epochs = epochs_for(len(rows), self.batch, 6000, 10, 100) if self.epochs is None else self.epochs

@@ -29,9 +29,9 @@ class Learner(ABC):
     name: ClassVar[str]
 
     @property
-    def codes(self) -> bool:
-        """Whether categories reach it as numbers 1, 2, ... (0: not seen in training), one column each, for embeddings."""
-        return False
+    def embeddings(self) -> tuple[int, ...]:
+        """Widths of its embeddings, a column each; those columns reach it as codes 1, 2, ... (0: not seen in training)."""
+        return ()
 
     @abstractmethod
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
@@ -73,9 +73,9 @@ class NetworkLearner(Learner):
     sizes_: tuple[int, ...] = field(default=(), init=False, repr=False)
 
     @property
-    def codes(self) -> bool:
-        """Whether the encoder has embeddings."""
-        return isinstance(self.network, NCF)
+    def embeddings(self) -> tuple[int, ...]:
+        """Widths of the encoder's embeddings."""
+        return self.network.embeddings if isinstance(self.network, NCF) else ()
 
     def build(self, shape: tuple[int, ...], dim: int) -> nn.Module:
         """Make the encoder for rows of a shape."""

@@ -5,11 +5,11 @@ The numbers are in `level0.toml` (FedOnce-L0) and `level1.toml` (FedOnce-L1), be
 
 from __future__ import annotations
 
+import copy
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -61,21 +61,22 @@ def names(level: int = 0) -> tuple[str, ...]:
 def settings(name: str, level: int = 0, host: str | None = None, epsilon: float | None = None) -> Settings:
     """Return the paper's numbers for a data set; parameters as in `load`."""
     table = _table(level)
-    if name not in table:
+    if not isinstance(name, str) or name not in table:
         raise parameter_error("presets", "name", f"one of {', '.join(table)} at level {level}", name)
-    row = dict(table[name])
+    row = table[name]
     hosts, budgets = row.pop("hosts", None), row.pop("epsilon", None)
     _check_host(name, host, row.get("parties"))
     if hosts:
         row |= hosts[host or next(iter(hosts))]
     if budgets:
-        if epsilon is None or f"{epsilon:g}" not in budgets:
+        matching = [key for key in budgets if isinstance(epsilon, int | float) and float(key) == epsilon]
+        if not matching:
             raise parameter_error("presets", "epsilon", f"one of {', '.join(budgets)} at level 1", epsilon)
-        row |= budgets[f"{epsilon:g}"]
+        row |= budgets[matching[0]]
     elif epsilon is not None:
         raise parameter_error("presets", "epsilon", "None at level 0, which has no privacy budget", epsilon)
     row["guest"], row["host"] = Step(**row["guest"]), Step(**row["host"])
-    row.setdefault("parties", SOURCES[name].parties)
+    row.setdefault("parties", copy.deepcopy(SOURCES[name].parties))
     return Settings(**row)
 
 
@@ -118,9 +119,8 @@ def load(name: str, level: int = 0, host: str | None = None, epsilon: float | No
     return arguments
 
 
-@cache
 def _table(level: int) -> dict[str, dict[str, Any]]:
-    if isinstance(level, bool) or level not in (0, 1):
+    if type(level) is not int or level not in (0, 1):
         raise parameter_error("presets", "level", "0 or 1", level)
     return tomllib.loads((resources.files("fedonce.presets") / f"level{level}.toml").read_text())
 
