@@ -32,9 +32,9 @@ def lines(name: str) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def cell(values: list[float], metric: str) -> str:
-    """Return mean and, where there are several runs, spread."""
-    digits = 4 if metric == "rmse" else 1
+def cell(values: list[float], metric: str, decimals: int = 1) -> str:
+    """Return mean and, where there are several runs, spread; accuracies with so many decimals."""
+    digits = 4 if metric == "rmse" else decimals
     mean = f"{np.mean(values):.{digits}f}"
     return mean if len(values) < 2 else f"{mean} ± {np.std(values):.{digits}f}"
 
@@ -76,16 +76,8 @@ def datasets_table() -> str:
     for line in lines("datasets"):
         case, method, _ = line["key"]
         runs[case, method].append(line)
-    head = (
-        "data (parties)",
-        "values x bits",
-        "Solo",
-        "FedOnce (auto)",
-        "FedOnce, learner named",
-        "Combine",
-        "goal",
-        "seconds",
-    )
+    head = ("data (parties)", "values x bits", "bytes sent", "Solo", "FedOnce (auto)", "FedOnce, learner named", "Combine",
+            "goal", "seconds")  # fmt: skip
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for name, case in CASES.items():
         auto = runs[name, "auto"]
@@ -95,13 +87,18 @@ def datasets_table() -> str:
         for method in ("solo", "auto", "named", "combine"):
             found = runs[case.alone if case.alone and method in ("solo", "combine") else name, method]
             metric = auto[0]["metric"]
-            shown.append(cell([run["value"] for run in found], metric) if found else "")
+            shown.append(cell([run["value"] for run in found], metric, 2) if found else "")
         if case.learner:
-            shown[2] += f" ({case.learner})"
+            shown[2] += f" ({case.learner}{f', {case.named.members} models' if case.named else ''})"
         title = case.title + ("" if auto[0]["complete"] else " (partial)")
         goal = "below Solo" if case.goal is None else f"{case.goal:g}"
-        seconds = f"{np.mean([run['seconds'] for run in auto]):.0f}"
-        rows.append(f"| {' | '.join([title, f'{case.dim} x {case.bits}', *shown, goal, seconds])} |")
+        size = f"{np.mean([run['bytes'] for run in auto]) / 1e6:.2f} MB"
+        seconds = " / ".join(
+            f"{np.mean([run['seconds'] for run in runs[name, method]]):.0f}"
+            for method in ("auto", "named")
+            if runs[name, method]
+        )
+        rows.append(f"| {' | '.join([title, f'{case.dim} x {case.bits}', size, *shown, goal, seconds])} |")
     return "\n".join(rows)
 
 

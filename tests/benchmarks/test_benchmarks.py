@@ -42,7 +42,7 @@ def test_learners_writes_a_line_per_run_and_skips_what_is_there(tmp_path, monkey
 def test_validation_rows_are_training_rows():
     data = learners.digits()
     train, test = data.rows(seed=0)
-    small = learners.for_validation(data, seed=0)
+    small = datasets.for_validation(data, seed=0)
     assert len(small.target) == len(train)
     assert small.n_official_test == pytest.approx(0.2 * len(train), abs=1)
     unused = {row.tobytes() for row in data.data[test]} - {row.tobytes() for row in data.data[train]}
