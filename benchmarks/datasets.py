@@ -117,9 +117,9 @@ def run(case: Case, data: Dataset, method: str, seed: int, device: str = "auto")
     predicted = model.predict(X_test)
     value = 100 * np.mean(predicted == y_test) if classes else np.sqrt(np.mean((predicted - y_test) ** 2))
     # The range that split scaled by: the error in the target's own unit does not depend on it.
-    unit = float(np.ptp(data.target[data.rows(seed)[0]])) if data.unit_range else 1.0
+    low, high = data.target_range(seed)
     return {
-        "value": float(value), "metric": "accuracy" if classes else "rmse", "unit": None if classes else unit,
+        "value": float(value), "metric": "accuracy" if classes else "rmse", "unit": None if classes else high - low,
         "rows": len(y), "test_rows": len(y_test),
         "messages": model.traffic_.messages, "payload_bytes": model.traffic_.payload_bytes, "bytes": model.traffic_.bytes,
         "seconds": round(seconds, 2), "learners": sorted({m.learner for m in model.representations_.values()}),

@@ -72,13 +72,16 @@ def test_data_list_tells_what_is_here(tmp_path):
     rows = json.loads(done.stdout)
     assert len(rows) == 11
     assert rows[0] == {
-        "name": "gisette", "rows": 6000, "columns": 5000, "task": "classification", "status": "absent", "licence": "CC BY 4.0"
+        "name": "gisette", "rows": 6000, "columns": 5000, "task": "classification", "status": "absent", "licence": "CC BY 4.0",
+        "folder": str(tmp_path / "gisette"),
     }  # fmt: skip
     (tmp_path / "phishing").mkdir()
     (tmp_path / "phishing" / "phishing").write_text("0 1:1")
     table = CliRunner().invoke(cli.app, ["data", "list", "--data-dir", str(tmp_path)]).output
     assert "damaged" in table
     assert "1,000,209" in table
+    missing = CliRunner().invoke(cli.app, ["data", "list", "--data-dir", str(tmp_path / "none")])
+    assert "there is no such folder" in missing.output
 
 
 def test_data_list_of_real_files(data_folder):
@@ -109,3 +112,7 @@ def test_data_fetch_of_a_damaged_file_ends_with_3(tmp_path, monkeypatch, capsys)
         cli.main()
     assert caught.value.code == 3
     assert "is refused: it has sha256" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--no-verify"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "1 of 11,055 rows" in capsys.readouterr().out

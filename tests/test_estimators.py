@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, Recipe, tiles
+from fedonce import NCF, FedOnceClassifier, FedOnceRegressor, FedOnceWarning, Guest, InputError, Recipe, tiles
 from fedonce.learners import NAT, PCA
 from tests.conftest import make_table
 
@@ -368,6 +368,14 @@ def test_labels_are_checked_before_guests_learn(monkeypatch):
     monkeypatch.setattr(NAT, "fit", lambda *arguments: pytest.fail("a guest has learnt"))
     with pytest.raises(InputError, match="one class only"):
         quick(learner="nat").fit(X, 0 * y)
+
+
+def test_embeddings_are_checked_before_guests_learn(monkeypatch):
+    X, y = make_table(50)
+    monkeypatch.setattr(Guest, "learn", None)
+    model = FedOnceClassifier(recipe=Recipe(network=NCF((4,), ())))
+    with pytest.raises(InputError, match="as long as party 'party1' has columns .4.. Got .4,."):
+        model.fit(X, y)
 
 
 def test_a_failing_learner_is_named_with_its_party():

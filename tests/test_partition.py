@@ -190,5 +190,5 @@ def test_even_blocks_are_by_position_whatever_the_columns_are_called():
 
 def test_a_biased_division_without_xgboost_says_what_to_install(informative, monkeypatch):
     monkeypatch.setitem(sys.modules, "xgboost", None)
-    with pytest.raises(InputError, match="pip install 'fedonce.xgboost.'"):
+    with pytest.raises(InputError, match="pip install xgboost"):
         biased(*informative, 0.5, 4)

@@ -123,10 +123,11 @@ def list_data(
     """List the data sets: rows, columns, task, whether they are here, licence.
 
     Present: every file has the right checksum. Partial: some of the owner's rows. Unchecked: the owner publishes no
-    checksums. Damaged: a file has a wrong one.
+    checksums. Damaged: a file has a wrong one. Incomplete: files are missing.
     """
     from fedonce.datasets import SOURCES, data_folder, status
 
+    root = data_folder(data_dir)
     rows = [
         {
             "name": source.name,
@@ -135,13 +136,17 @@ def list_data(
             "task": source.task,
             "status": status(source, data_dir),
             "licence": source.licence,
+            "folder": str(root / source.folder),
         }
         for source in SOURCES.values()
     ]
     if as_json:
         print(json.dumps(rows, indent=2))  # noqa: T201
         return
-    table = Table(title=f"data sets in {data_folder(data_dir)}", title_justify="left", box=box.SIMPLE)
+    there = "" if root.is_dir() else " (there is no such folder yet)"
+    table = Table(title=f"data sets in {root}{there}", title_justify="left", box=box.SIMPLE)
+    for row in rows:
+        del row["folder"]
     for column in rows[0]:
         table.add_column(
             column, justify="right" if column in ("rows", "columns") else "left", no_wrap=column != "licence"
@@ -158,19 +163,20 @@ def fetch(
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was loaded as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    verify: Annotated[bool, typer.Option("--verify/--no-verify", help="Compare checksums.")] = True,
 ) -> None:
     """Download a data set from its owner, check it and read it once; nothing is downloaded that is here already."""
-    from fedonce.datasets import FETCHERS, data_folder, files
+    from fedonce.datasets import FETCHERS, SOURCES, data_folder, files
 
     if name not in FETCHERS:
         close = get_close_matches(name, FETCHERS, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(FETCHERS)}.{hint}", param_hint="NAME")
     files.quiet.set(quiet)
-    dataset = FETCHERS[name](data_dir)
+    dataset = FETCHERS[name](data_dir, verify=verify)
     told: dict[str, Any] = {
         "name": name,
-        "folder": str(data_folder(data_dir)),
+        "folder": str(data_folder(data_dir) / SOURCES[name].folder),
         "rows": len(dataset.target),
         "columns": len(dataset.feature_names),
         "task": dataset.task,

@@ -86,6 +86,9 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             self.device,
         )
         self._host.check_label(label, table.n_rows)  # before the guests spend time
+        preparations = [self._host.preparation, *(guest.preparation for guest in guests.values())]
+        for preparation in preparations:
+            preparation.check_embeddings(len(self._blocks[preparation.party].positions))
         if self._task == "classification":
             check_classification_targets(label)
         engine = self._engine(guests, table, present)

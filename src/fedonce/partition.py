@@ -62,6 +62,8 @@ def even(n_columns: int, k: int) -> dict[str, list[int]]:
     >>> even(5, 2)
     {'party1': [0, 1, 2], 'party2': [3, 4]}
     """
+    if not 1 <= k <= n_columns:
+        raise parameter_error("even", "k", f"between 1 and the number of columns ({n_columns})", k)
     blocks = np.array_split(np.arange(n_columns), k)
     return {f"party{j}": block.tolist() for j, block in enumerate(blocks, start=1)}
 
@@ -141,7 +143,7 @@ def importance(X: Any, y: ArrayLike, seed: int = 0, task: str | None = None) -> 
     try:
         import xgboost
     except ImportError as error:
-        raise InputError("A biased division needs XGBoost: pip install 'fedonce[xgboost]'.") from error
+        raise InputError("A biased division needs XGBoost: pip install xgboost.") from error
     if task not in (None, "classification", "regression"):
         raise parameter_error("biased", "task", "'classification', 'regression' or None", task)
     rows, label = _numbers(Table.of(X)), np.asarray(y)

@@ -75,15 +75,15 @@ class Preparation:
             ]
         return self
 
+    def check_embeddings(self, n_columns: int) -> None:
+        """Raise where there are embeddings for other columns than the party has, before anybody spends time."""
+        if self.embeddings and len(self.embeddings) != n_columns:
+            wanted = f"as long as party {self.party!r} has columns ({n_columns})"
+            raise parameter_error("NCF", "embeddings", wanted, self.embeddings)
+
     def _coded_steps(self, table: Table) -> list[Any]:
         """Make codes of columns that have an embedding; scale the others, which must be numbers."""
-        if len(self.embeddings) != len(table.names):
-            raise parameter_error(
-                "NCF",
-                "embeddings",
-                f"as long as party {self.party!r} has columns ({len(table.names)})",
-                self.embeddings,
-            )
+        self.check_embeddings(len(table.names))
         steps: list[Any] = []
         columns = table.columns if table.matrix is None else tuple(self._dense(table).T)
         for column, name, width in zip(columns, table.names, self.embeddings, strict=True):

@@ -52,6 +52,11 @@ def test_the_folder_is_the_one_given_else_named_by_the_environment_else_a_cache(
     monkeypatch.setenv("FEDONCE_DATA", str(tmp_path))
     assert data_folder() == tmp_path
     assert data_folder("elsewhere") == Path("elsewhere")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file is a file. Name a folder"):
+        data_folder(tmp_path / "file")
+    with pytest.raises(InputError, match="'data_dir' parameter of a loader"):
+        data_folder(3)
     monkeypatch.setenv("FEDONCE_DATA", "")
     assert data_folder().name == "fedonce"
 
@@ -75,9 +80,9 @@ def test_a_download_with_a_wrong_checksum_is_refused_and_nothing_is_left(tmp_pat
 
 def test_a_download_that_is_not_there_leaves_nothing(tmp_path, owner):
     address, _ = owner
-    with pytest.raises(InputError, match="The download failed .*404"):
-        find(source(File("gone.csv", SUM, address + "gone.csv")), tmp_path, download=True)
-    assert not (tmp_path / "small").exists()
+    with pytest.raises(InputError, match="The download of gone.csv failed: 404"):
+        find(source(File("gone.csv", SUM, address + "gone.csv")), tmp_path / "new", download=True)
+    assert not (tmp_path / "new").exists()
 
 
 def test_where_the_owner_publishes_no_checksum_the_first_download_s_is_remembered(tmp_path, owner):
@@ -166,6 +171,17 @@ def test_a_network_that_fails_names_file_address_checksum_and_place(tmp_path):
         find(small, tmp_path, download=True)
     assert str(tmp_path / "small") in str(caught.value)
     assert not (tmp_path / "small").exists()
+
+
+def test_what_is_missing_is_named(tmp_path):
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "a.csv").write_bytes(CONTENT)
+    two = source(File("a.csv", SUM), File("b.csv", SUM))
+    assert status(two, tmp_path) == "incomplete"
+    message = r"(?s)Of data set 'small' files are missing in .*:\n  b.csv from http://owner"
+    with pytest.raises(InputError, match=message) as caught:
+        find(two, tmp_path, download=False)
+    assert "a.csv" not in str(caught.value)
 
 
 def test_a_damaged_file_is_refused_with_both_checksums(tmp_path):

@@ -132,7 +132,7 @@ def test_idx_round_trip(values):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "magic number , not 00000803"),
+        (b"", "images is empty"),
         (b"\0\0\x0d\x03" + bytes(12), "images is no idx file of 3 dimensions: magic number 00000d03, not 00000803"),
         (idx(np.zeros(3, np.uint8)), "magic number 00000801"),
         (b"\0\0\x08\x03\0\0", "cut off: it ends in its header"),

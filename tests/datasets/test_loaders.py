@@ -115,7 +115,10 @@ def test_nus_wide_labels_from_the_archive(tmp_path, rng):
 
 
 def test_nus_wide_tells_what_to_put_where(tmp_path):
-    with pytest.raises(InputError, match="Low_Level_Features/Train_Normalized_CH.dat, .*NUS-WIDE.html"):
+    with pytest.raises(
+        InputError,
+        match=r"(?s)Low_Level_Features/Train_Normalized_CH.dat from .*NUS-WIDE.html.*rar and Groundtruth.zip",
+    ):
         fetch_nus_wide(tmp_path)
 
 
@@ -248,7 +251,10 @@ def test_ujiindoorloc_targets(tmp_path):
     assert paper.data[0, 520] == -7541.2643
     assert paper.target[1] == 1371713734
     assert paper.split().y_train.max() == 1
+    low, high = paper.target_range(seed=0)
+    np.testing.assert_allclose(low + paper.split(seed=0).y_test * (high - low), paper.target[paper.rows(seed=0)[1]])
     real = fetch_ujiindoorloc(tmp_path, verify=False, target="longitude")
+    assert real.title.startswith("ujiindoorloc longitude (files not verified")
     assert real.data.shape == (20, 520)
     assert real.target[0] == -7541.2643
     assert fetch_ujiindoorloc(tmp_path, verify=False, target="latitude").target[0] == 4864920.9
@@ -292,6 +298,7 @@ def test_movielens(tmp_path):
          "film_year": "unknown", "genre": "Comedy"},
     ]  # fmt: skip
     assert data.target.tolist() == [5, 3]
+    assert data.title == "movielens (files not verified; 2 of 1,000,209 rows)"
     assert sum(data.parties.values(), []) == list(data.feature_names)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
-from fedonce.datasets.files import Found, Source
+from fedonce.datasets.files import UNVERIFIED, Found, Source
 from fedonce.errors import InputError, parameter_error
 from fedonce.partition import Parties
 
@@ -57,7 +57,7 @@ class Dataset:
     n_official_test : int
         Rows at the end that are the owner's own test set; 0 where there is none.
     unit_range : bool
-        Whether `split` scales numbers to 0..1 by the range of the training part.
+        Whether `split` scales numbers to 0..1 by the range of the training part; `target_range` gives it.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Dataset:
     licence: str
     citation: str
     note: str = ""
+    variant: str = ""  # which of several tasks this is
     image: tuple[int, ...] | None = None
     n_official_test: int = 0
     unit_range: bool = False
@@ -79,10 +80,21 @@ class Dataset:
         """The name, and what is missing of partial data: for tables of results.
 
         >>> from fedonce.datasets.base import Dataset
-        >>> Dataset("covtype", [], [], (), "", 10, False, "", "", "92,962 of 581,012 rows").title
-        'covtype (partial: 92,962 of 581,012 rows)'
+        >>> Dataset("covtype", [], [], (), "", 10, False, "", "", "92,962 of 581,012 rows", variant="7 classes").title
+        'covtype 7 classes (partial: 92,962 of 581,012 rows)'
         """
-        return self.name if self.complete else f"{self.name} (partial: {self.note})"
+        name = f"{self.name} {self.variant}".strip()
+        if self.complete:
+            return name
+        return f"{name} ({'' if self.note.startswith(UNVERIFIED) else 'partial: '}{self.note})"
+
+    def target_range(self, seed: int = 0) -> tuple[float, float]:
+        """Return what `split` scales numbers by: 0 is the first, 1 the second; (0, 1) where it does not scale."""
+        if not self.unit_range:
+            return 0.0, 1.0
+        label = self.target[self.rows(seed)[0]]
+        low, high = float(label.min()), float(label.max())
+        return low, high if high > low else low + 1
 
     def split(self, seed: int = 0, fold: int | None = None) -> Split:
         """Return X_train, X_test, y_train, y_test: the owner's test set where there is one, else 9:1 by seed.
@@ -94,9 +106,8 @@ class Dataset:
         train, test = self.rows(seed, fold)
         y = self.target
         if self.unit_range:
-            whole = train if fold is None else self.rows(seed)[0]
-            low, high = float(y[whole].min()), float(y[whole].max())
-            y = (y - low) / ((high - low) or 1.0)
+            low, high = self.target_range(seed)
+            y = (y - low) / (high - low)
         return Split(take(self.data, train), take(self.data, test), y[train], y[test])
 
     def rows(self, seed: int = 0, fold: int | None = None) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -138,10 +149,13 @@ def make(
         raise InputError(
             f"Data set {source.name!r} must have {len(target)} rows and {len(feature_names)} columns. Got {data.shape}."
         )
+    note = found.note
+    if not found.checked and len(target) != source.rows:
+        note = "; ".join(filter(None, [note, f"{len(target):,} of {source.rows:,} rows"]))
     told = {"task": source.task, "parties": copy.deepcopy(source.parties), "image": source.image} | more
     dataset = Dataset(
         source.name, data, target, feature_names,
-        complete=found.complete, note=found.note, licence=source.licence, citation=source.citation, **told,
+        complete=found.complete, note=note, licence=source.licence, citation=source.citation, **told,
     )  # fmt: skip
     if not dataset.complete:
         logger.warning("%s", dataset.title)

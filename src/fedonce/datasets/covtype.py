@@ -79,4 +79,5 @@ def fetch_covtype(data_dir: Any = None, download: bool = True, *, classes: int =
         row = int(np.argmax((types < 1) | (types > 7)))
         raise InputError(f"{path}, line {line_of(content, row)}: cover type {types[row]}, and there are 1 to 7.")
     target = (types == 2).astype(np.int64) if classes == 2 else types
-    return make(SOURCE, found, table[:, :-1].astype(np.float32), target, NAMES)
+    variant = "" if classes == 2 else "7 classes"
+    return make(SOURCE, found, table[:, :-1].astype(np.float32), target, NAMES, variant=variant)

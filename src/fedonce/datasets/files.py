@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedonce.errors import InputError
+from fedonce.errors import InputError, parameter_error
 from fedonce.partition import Parties
 
 logger = logging.getLogger(__name__)
 
 quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # whether downloads show nothing
+UNVERIFIED = "files not verified"
 PINS = "fedonce.sha256"  # sums of downloaded files whose owner publishes none, as `sha256sum --check` reads them
 
 
@@ -67,6 +68,7 @@ class Source:
     page: str
     parties: Parties  # the paper's division
     editions: tuple[Edition, ...] = field(repr=False)
+    hint: str = ""  # what to do by hand, where a plain download does not serve
     image: tuple[int, ...] | None = None  # (channels, rows, columns) where the columns are pixels
 
 
@@ -83,8 +85,13 @@ class Found:
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder for data sets: the one given, else FEDONCE_DATA, else the user's cache."""
     named = data_dir if data_dir is not None else os.environ.get("FEDONCE_DATA")
+    if named is not None and not isinstance(named, str | os.PathLike):
+        raise parameter_error("a loader", "data_dir", "a folder's path or None", named)
     if named:
-        return Path(named).expanduser()
+        path = Path(named).expanduser()
+        if path.exists() and not path.is_dir():
+            raise InputError(f"The data folder {path} is a file. Name a folder, by data_dir or FEDONCE_DATA.")
+        return path
     import pooch
 
     return Path(pooch.os_cache("fedonce"))
@@ -116,16 +123,17 @@ def find(source: Source, data_dir: str | os.PathLike[str] | None, download: bool
 
 
 def status(source: Source, data_dir: str | os.PathLike[str] | None = None) -> str:
-    """Tell whether a data set is "present", "partial", "unchecked", "damaged" or "absent" in the data folder.
+    """Tell whether a data set is "present", "partial", "unchecked", "damaged", "incomplete" or "absent" in the data folder.
 
-    "unchecked": its owner publishes no checksums, and the files were not downloaded by us.
+    "unchecked": its owner publishes no checksums, and the files were not downloaded by us. "incomplete": files are missing.
     """
+    folder = data_folder(data_dir) / source.folder
     try:
         found = find(source, data_dir, download=False)
     except DamagedError:
         return "damaged"
     except InputError:
-        return "absent"
+        return "incomplete" if any(_present(_nearest(source, folder), folder)) else "absent"
     if not found.checked:
         return "unchecked"
     return "present" if found.complete else "partial"
@@ -156,7 +164,7 @@ def _existing(folder: Path, files: tuple[File, ...]) -> Path | None:
 
 def _checked(source: Source, edition: Edition, paths: dict[str, Path], verify: bool) -> Found:
     if not verify:
-        return Found(paths, False, "; ".join(filter(None, [edition.note, "files not verified"])), checked=False)
+        return Found(paths, False, "; ".join(filter(None, [edition.note, UNVERIFIED])), checked=False)
     known = [_check(path, edition.parts[part], source) for part, path in paths.items()]
     return Found(paths, edition.complete, edition.note, checked=all(known))
 
@@ -179,7 +187,8 @@ def _check(path: Path, alternatives: tuple[File, ...], source: Source) -> bool:
     )
     raise DamagedError(
         f"The file {path} is refused: it has sha256 {got}, expected {' or '.join(sorted(expected)) or 'another'}. It is damaged "
-        f"or another version; delete it and fetch it again.{trusted} pass verify=False to read it as it is."
+        f"or another version: get it anew from where you have it, or delete it and the owner's is fetched.{trusted} pass "
+        "verify=False (--no-verify) to read it as it is."
     )
 
 
@@ -203,7 +212,7 @@ def _download(file: File, folder: Path, source: Source) -> None:
     import requests
 
     pooch.get_logger().setLevel("WARNING" if quiet.get() else "INFO")  # its line "Downloading data from ..."
-    made = not folder.exists()
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         with _bar(file.name) as bar:
             pooch.retrieve(
@@ -214,25 +223,39 @@ def _download(file: File, folder: Path, source: Source) -> None:
                 downloader=pooch.HTTPDownloader(progressbar=bar, chunk_size=2**16, timeout=30),
             )
     except (requests.exceptions.RequestException, OSError, ValueError) as error:
-        if made and folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        for path in made:
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
         if isinstance(error, ValueError) and "hash" in str(error):  # pooch names both checksums
             raise DamagedError(f"The download of {file.name} from {file.url} is refused. {error}") from error
-        reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"{_absent(source, folder)}\nThe download failed ({reason[:300]}).") from error
+        cause: BaseException = error
+        while (
+            cause.__cause__ or cause.__context__
+        ):  # the innermost says it best: a name that is not known, a disk that is full
+            cause = cause.__cause__ or cause.__context__ or cause
+        raise InputError(f"{_absent(source, folder)}\nThe download of {file.name} failed: {cause}.") from error
     if file.sha256 is None:
         with (folder / PINS).open("a") as pins:
             pins.write(f"{sha256_of(folder / file.name)}  {file.name}\n")
 
 
+def _nearest(source: Source, folder: Path) -> Edition:
+    """Return the edition that most files are here of."""
+    return max(source.editions, key=lambda edition: sum(_present(edition, folder)) / len(edition.parts))
+
+
+def _present(edition: Edition, folder: Path) -> list[bool]:
+    return [_existing(folder, files) is not None for files in edition.parts.values()]
+
+
 def _absent(source: Source, folder: Path) -> str:
     """Say which files are missing, where to get them, what their checksums are and where to put them."""
-    missing = [files[0] for files in source.editions[0].parts.values() if not _existing(folder, files)]
-    published = [f"{file.name} from {file.url} (sha256 {_sum_of(file, source)})" for file in missing if file.url]
-    by_hand = [file.name for file in missing if not file.url]
-    if by_hand:
-        published.append(f"{', '.join(by_hand)} from {source.page} (sha256 not published)")
-    return f"Data set {source.name!r} is not in {folder}. Put there, under the same name:\n  " + "\n  ".join(published)
+    edition = _nearest(source, folder)
+    missing = [files[0] for files in edition.parts.values() if not _existing(folder, files)]
+    lines = [f"{file.name} from {file.url or source.page} (sha256 {_sum_of(file, source)})" for file in missing]
+    some = any(_present(edition, folder))
+    here = f"Of data set {source.name!r} files are missing in" if some else f"Data set {source.name!r} is not in"
+    return "\n  ".join([f"{here} {folder}. Put there, under the same name:", *lines, *filter(None, [source.hint])])
 
 
 def _sum_of(file: File, source: Source) -> str:

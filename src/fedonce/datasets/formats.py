@@ -88,6 +88,8 @@ def _pick(names: Sequence[str], files: Sequence[str], member: str, path: Path) -
 
 def read_idx(content: bytes, name: str, n_dimensions: int) -> NDArray[np.uint8]:
     """Read an idx file of unsigned bytes: MNIST's format."""
+    if not content:
+        raise InputError(f"The file {name} is empty.")
     size = 4 + 4 * n_dimensions
     magic = content[:4].hex()
     wanted = bytes([0, 0, IDX_UNSIGNED_BYTE, n_dimensions]).hex()

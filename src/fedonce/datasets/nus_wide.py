@@ -27,6 +27,7 @@ SOURCE = Source(
     citation="T.-S. Chua et al.: NUS-WIDE: a real-world web image database from National University of Singapore, 2009.",
     page="https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html",
     parties=views(VIEWS),
+    hint="These are in NUS_WID_Low_Level_Features.rar and Groundtruth.zip, to be unpacked there by hand.",
     # Published as a rar archive and a zip archive, without checksums: to be unpacked by hand into the data folder.
     editions=(
         Edition(

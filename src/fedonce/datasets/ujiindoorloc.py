@@ -66,6 +66,5 @@ def fetch_ujiindoorloc(
     signals[signals == NOT_HEARD] = SILENCE
     used = len(names) - 1 if target == "timestamp" else len(SIGNALS)
     # float64: longitudes and latitudes have more digits than float32 keeps
-    return make(
-        SOURCE, found, table[:, :used].copy(), table[:, names.index(target.upper())].copy(), names[:used], unit_range=True
-    )  # fmt: skip
+    data, label = table[:, :used].copy(), table[:, names.index(target.upper())].copy()
+    return make(SOURCE, found, data, label, names[:used], unit_range=True, variant=target)
