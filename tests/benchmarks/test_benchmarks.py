@@ -66,3 +66,20 @@ def test_tables_show_the_committed_results():
     assert tables.bench_table() in readme
     assert tables.datasets_table() in readme
     assert tables.learners_table() in (tables.ROOT / "docs" / "learners.md").read_text()
+
+
+def test_datasets_says_which_data_are_not_here(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FEDONCE_DATA", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["datasets", "--out", str(tmp_path / "out.jsonl")])
+    datasets.main()
+    printed = capsys.readouterr().out
+    for name in datasets.CASES:
+        assert f"{name}: skipped. Data set" in printed
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_every_case_is_in_the_table_and_its_results_are_whole():
+    runs = {tuple(line["key"]) for line in tables.lines("datasets")}
+    for name, case in datasets.CASES.items():
+        methods = ["auto", *(["named"] if case.learner else []), *([] if case.alone else ["solo", "combine"])]
+        assert {(name, method, seed) for method in methods for seed in range(case.seeds)} <= runs

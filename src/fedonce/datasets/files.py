@@ -229,10 +229,9 @@ def _download(file: File, folder: Path, source: Source) -> None:
         if isinstance(error, ValueError) and "hash" in str(error):  # pooch names both checksums
             raise DamagedError(f"The download of {file.name} from {file.url} is refused. {error}") from error
         cause: BaseException = error
-        while (
-            cause.__cause__ or cause.__context__
-        ):  # the innermost says it best: a name that is not known, a disk that is full
-            cause = cause.__cause__ or cause.__context__ or cause
+        # The innermost cause says it best: a name that is not known, a disk that is full.
+        while (inner := cause.__cause__ or cause.__context__) is not None:
+            cause = inner
         raise InputError(f"{_absent(source, folder)}\nThe download of {file.name} failed: {cause}.") from error
     if file.sha256 is None:
         with (folder / PINS).open("a") as pins:
