@@ -61,7 +61,7 @@ class Case:
 
 CASES = {
     "phishing": Case("phishing (10)", "phishing", "pca", 3, 97.0),
-    "superconduct": Case("superconduct (10), RMSE", "superconduct", "pca", 3, 0.055, named=THREE),
+    "superconduct": Case("superconduct (10), RMSE", "superconduct", "pca", 3, 0.055, named=replace(THREE, epochs=250)),
     "ujiindoorloc-timestamp": Case("UJIIndoorLoc timestamp (10), RMSE", "ujiindoorloc", "pca", 12, 0.0045, named=THREE),
     "ujiindoorloc-longitude": Case(
         "UJIIndoorLoc longitude (10), RMSE", "ujiindoorloc", "autoencoder", 12, 0.018, loader={"target": "longitude"}

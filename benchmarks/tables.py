@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.datasets import CASES
+from fedonce import Recipe
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -89,7 +90,7 @@ def datasets_table() -> str:
             metric = auto[0]["metric"]
             shown.append(cell([run["value"] for run in found], metric, 2) if found else "")
         if case.learner:
-            shown[2] += f" ({case.learner}{f', {case.named.members} models' if case.named else ''})"
+            shown[2] += f" ({', '.join([case.learner, *_beside(case.named)])})"
         title = case.title + ("" if auto[0]["complete"] else " (partial)")
         goal = "below Solo" if case.goal is None else f"{case.goal:g}"
         size = f"{np.mean([run['bytes'] for run in auto]) / 1e6:.2f} MB"
@@ -100,6 +101,13 @@ def datasets_table() -> str:
         )
         rows.append(f"| {' | '.join([title, f'{case.dim} x {case.bits}', size, *shown, goal, seconds])} |")
     return "\n".join(rows)
+
+
+def _beside(recipe: Recipe | None) -> list[str]:
+    """Say what a named recipe has beyond the default one."""
+    if recipe is None:
+        return []
+    return [f"{recipe.members} models", *([f"{recipe.epochs} epochs"] if recipe.epochs else [])]
 
 
 def bench_table() -> str:
