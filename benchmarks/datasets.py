@@ -33,7 +33,7 @@ from fedonce.partition import even
 RESULTS = Path(__file__).parent / "results" / "datasets.jsonl"
 METHODS = ("solo", "named", "auto", "combine")
 
-THREE = Recipe(members=3)  # for regression: single models differ by a third in their few large errors
+THREE = Recipe(members=3)
 # MovieLens: embeddings, as nothing else tells one user from another; few epochs, as they soon know the ratings by heart.
 IDS = Recipe(network=NCF((32, 32), (128,), dropout=0.3), epochs=6, batch=512, weight_decay=0.0)
 EVERY_COLUMN = replace(IDS, network=NCF((32, 32, 1, 4, 10, 4, 15, 5), (128,), dropout=0.3))

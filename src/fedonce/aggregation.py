@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -171,6 +171,9 @@ class Examples:
         return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows])
 
 
+TrainOnce = Callable[[Examples, Recipe, np.random.Generator], tuple[AggregationModel, "list[Epoch]"]]
+
+
 def fit(
     examples: Examples,
     dims: Sequence[int],
@@ -185,22 +188,20 @@ def fit(
     """
     if not isinstance(recipe.members, int) or recipe.members < 1:
         raise parameter_error("Recipe", "members", "a positive integer", recipe.members)
+
+    def once(part: Examples, recipe: Recipe, rng: np.random.Generator) -> tuple[AggregationModel, list[Epoch]]:
+        return _train(part, dims, n_outputs, recipe, rng, device)
+
     if recipe.epochs is None and len(examples.own) < FEW_ROWS:
         trial = rng.spawn(1)[0]  # a generator of its own: the training itself is the same with and without the trial
-        recipe = replace(recipe, epochs=_choose_epochs(examples, dims, n_outputs, recipe, trial, device))
-    generators = [rng, *rng.spawn(recipe.members - 1)]
-    trained = [_train(examples, dims, n_outputs, recipe, generator, device) for generator in generators]
+        recipe = replace(recipe, epochs=_choose_epochs(examples, recipe, once, trial, device))
+    trained = [once(examples, recipe, generator) for generator in (rng, *rng.spawn(recipe.members - 1))]
     model = trained[0][0] if len(trained) == 1 else Ensemble([member for member, _ in trained])
     return model, trained[0][1]
 
 
 def _choose_epochs(
-    examples: Examples,
-    dims: Sequence[int],
-    n_outputs: int,
-    recipe: Recipe,
-    rng: np.random.Generator,
-    device: torch.device,
+    examples: Examples, recipe: Recipe, once: TrainOnce, rng: np.random.Generator, device: torch.device
 ) -> int:
     """Try how long to train on a part of the training rows: few rows are soon learnt by heart.
 
@@ -215,7 +216,7 @@ def _choose_epochs(
     rest, errors = examples.take(held), {}
     numbers = rest.target.dtype.kind == "f"
     for epochs in sorted({max(1, most // 12), max(1, most // 4), most}):
-        model, _ = _train(examples.take(kept), dims, n_outputs, replace(recipe, epochs=epochs), rng, device)
+        model, _ = once(examples.take(kept), replace(recipe, epochs=epochs), rng)
         raw = outputs(model, rest.own, rest.values, rest.present, device)
         errors[epochs] = np.square(raw[:, 0] - rest.target) if numbers else raw.argmax(axis=1) != rest.target
     best = min(errors.values(), key=np.mean).astype(float)

@@ -88,7 +88,7 @@ def demo(
         result = run(seed, tell)
         path = report.write(result, out)
     if as_json:
-        print(json.dumps({"report": str(path), "outcomes": [asdict(o) for o in result.outcomes]}, indent=2))  # noqa: T201
+        typer.echo(json.dumps({"report": str(path), "outcomes": [asdict(o) for o in result.outcomes]}, indent=2))
     else:
         _print_table(result)
         typer.echo(f"report: {path}")
@@ -141,7 +141,7 @@ def list_data(
         for source in SOURCES.values()
     ]
     if as_json:
-        print(json.dumps(rows, indent=2))  # noqa: T201
+        typer.echo(json.dumps(rows, indent=2))
         return
     there = "" if root.is_dir() else " (there is no such folder yet)"
     table = Table(title=f"data sets in {root}{there}", title_justify="left", box=box.SIMPLE)
@@ -186,7 +186,7 @@ def fetch(
         "citation": dataset.citation,
     }
     if as_json:
-        print(json.dumps(told, indent=2))  # noqa: T201
+        typer.echo(json.dumps(told, indent=2))
         return
     if not dataset.complete:
         told["note"] += "; to have all rows fetched, name another folder with --data-dir, or remove these files"

@@ -27,10 +27,7 @@ from fedonce.errors import InputError
 
 IDX_UNSIGNED_BYTE = 0x08  # third byte of the magic number; the fourth is the number of dimensions
 _OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-_BROKEN = (
-    OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError,
-    RuntimeError, NotImplementedError,  # zip: a member with a password, or packed in a way that is not known
-)  # fmt: skip
+_BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)
 LARGEST = 2**31  # bytes of one unpacked file; the largest of our data sets' has a tenth of it
 
 
@@ -59,8 +56,13 @@ def _read_zip(path: Path, member: str) -> bytes:
     with zipfile.ZipFile(path) as archive:
         every = archive.infolist()
         name = _pick([entry.filename for entry in every], [e.filename for e in every if not e.is_dir()], member, path)
-        with archive.open(name) as file:
-            return _read(file, path)
+        try:
+            with archive.open(name) as file:
+                return _read(file, path)
+        except RuntimeError as error:  # a password, or a way of packing that is not known
+            raise InputError(
+                f"The file {path} cannot be read: its member {name!r} cannot be unpacked ({error})."
+            ) from error
 
 
 def _read_tar(path: Path, member: str) -> bytes:
