@@ -1,0 +1,47 @@
+"""Settings of one run of a method, as experiment files give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a method may be told. Each method reads what concerns it.
+
+    Attributes
+    ----------
+    settings : str
+        "ours": the default recipe; "paper": the paper's models and hyperparameters of the data set (`fedonce.presets`).
+    learner : str
+        How guests learn.
+    dim, bits : int
+        Values a row and guest in a message, and bits a value.
+    epochs : float or None
+        SplitNN and multi-round FedOnce: epochs of rounds; None: the host recipe's own number, or none for FedOnce.
+    host_epochs : int or None
+        Epochs of the host's own training; None: the recipe's.
+    trees, depth : int
+        SecureBoost.
+    noise : float
+        Scale of the Gaussian noise on representations.
+    absent : int
+        So many guests, drawn by the seed, do not answer in training and prediction.
+    members : int
+        Models of the host that are averaged.
+    device : str
+        "auto", "cpu" or "cuda".
+    """
+
+    settings: str = "ours"
+    learner: str = "auto"
+    dim: int = 8
+    bits: int = 8
+    epochs: float | None = None
+    host_epochs: int | None = None
+    trees: int = 100
+    depth: int = 6
+    noise: float = 0.0
+    absent: int = 0
+    members: int = 1
+    device: str = "auto"
