@@ -14,7 +14,7 @@ from fedonce.aggregation import (
     TABLES,
     AggregationModel,
     Examples,
-    _drop_guests,
+    drop_guests,
     find_recipe,
     fit,
     outputs,
@@ -85,8 +85,8 @@ def test_dropping_guests_copes_with_absence():
 def test_share_of_rows_with_dropped_guests():
     torch.manual_seed(0)
     present = torch.ones(20_000, 4)
-    assert _drop_guests(present, 0.0) is present
-    dropped = 1 - _drop_guests(present, 0.1).mean().item()
+    assert drop_guests(present, 0.0) is present
+    dropped = 1 - drop_guests(present, 0.1).mean().item()
     assert dropped == pytest.approx(0.05, abs=0.005)  # a tenth of the rows, half of the guests of those
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fedonce.learners import Learner as Learner
     from fedonce.message import Representation as Representation
     from fedonce.message import Traffic as Traffic
+    from fedonce.multiround import Rounds as Rounds
     from fedonce.networks import NCF as NCF
     from fedonce.partition import Pixels as Pixels
     from fedonce.partition import biased as biased
@@ -37,6 +38,7 @@ _HOME = {
     "Learner": "learners",
     "Representation": "message",
     "Traffic": "message",
+    "Rounds": "multiround",
     "NCF": "networks",
     "Pixels": "partition",
     "biased": "partition",

@@ -225,11 +225,16 @@ def _choose_epochs(
     return max(epochs for epochs, more in excess.items() if more.mean() <= margin * more.std())
 
 
-def _loss(raw: Tensor, target: Tensor, smoothing: float) -> Tensor:
+def loss(raw: Tensor, target: Tensor, smoothing: float) -> Tensor:
     """Return the mean loss of outputs."""
     if target.is_floating_point():
         return F.mse_loss(raw[:, 0], target.to(raw.dtype))
     return F.cross_entropy(raw, target, label_smoothing=smoothing)
+
+
+def build(own: Rows, dims: Sequence[int], n_outputs: int, recipe: Recipe) -> AggregationModel:
+    """Make the host's model for its own rows and guests of so many values each; weights are drawn from torch's generator."""
+    return AggregationModel(own.shape[1:], dims, n_outputs, recipe, code_sizes(recipe.network, own))
 
 
 def _train(
@@ -242,26 +247,27 @@ def _train(
 ) -> tuple[AggregationModel, list[Epoch]]:
     dtype = torch.get_default_dtype()
     with torch_seeded(rng), one_thread(not fits_cnn0(examples.own.shape[1:])):
-        sizes = code_sizes(recipe.network, examples.own)
-        model = AggregationModel(examples.own.shape[1:], dims, n_outputs, recipe, sizes).to(device, dtype)
+        model = build(examples.own, dims, n_outputs, recipe).to(device, dtype)
         arrays = (examples.own, examples.values, examples.present)
         tensors = [torch.from_numpy(array).to(device, dtype) for array in arrays]
         if recipe.standardise:
             model.fit_scale(tensors[1], tensors[2])
         target = torch.from_numpy(examples.target).to(device)
 
-        def loss(batch: Batch, epoch: int) -> Tensor:
+        def batch_loss(batch: Batch, epoch: int) -> Tensor:
             rows = torch.from_numpy(batch).to(device)
             x, r, p = (tensor[rows] for tensor in tensors)
-            return _loss(model(x, r, _drop_guests(p, recipe.guest_dropout)), target[rows], recipe.smoothing)
+            return loss(model(x, r, drop_guests(p, recipe.guest_dropout)), target[rows], recipe.smoothing)
 
         parameters = list(model.train().parameters())
         training = recipe.training(len(examples.own))
-        history = train(training.update(parameters), len(examples.own), autograd_step(parameters, loss), training, rng)
+        history = train(
+            training.update(parameters), len(examples.own), autograd_step(parameters, batch_loss), training, rng
+        )
     return model.cpu().eval(), history
 
 
-def _drop_guests(present: Tensor, share: float) -> Tensor:
+def drop_guests(present: Tensor, share: float) -> Tensor:
     """For a share of the rows, drop each guest with a chance of its own, drawn anew for each row."""
     if not share or not present.shape[1]:
         return present

@@ -27,8 +27,9 @@ from fedonce.aggregation import find_recipe
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.message import BITS, Traffic
+from fedonce.multiround import Rounds
 from fedonce.partition import Block, Parties, resolve
-from fedonce.party import Guest, Host
+from fedonce.party import Guest, Host, check_noise
 from fedonce.tables import Table
 from fedonce.training import pick_device
 
@@ -42,9 +43,10 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self, parties: Parties = None, host: str | None = None, learner: Any = "auto", dim: Any = 8, bits: int = 8,
-        epochs: Any = None, host_epochs: int | None = None, recipe: Any = "default", epsilon: float | None = None,
-        delta: float | None = None, clip: float | None = None, device: str = "auto", random_state: Any = None,
-        n_jobs: int | None = None, verbose: int = 0,
+        epochs: Any = None, host_epochs: int | None = None, recipe: Any = "default", rounds: Any = 0,
+        representation_noise: float = 0.0, epsilon: float | None = None, delta: float | None = None,
+        clip: float | None = None, device: str = "auto", random_state: Any = None, n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:  # fmt: skip
         self.parties = parties
         self.host = host
@@ -54,6 +56,8 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.host_epochs = host_epochs
         self.recipe = recipe
+        self.rounds = rounds
+        self.representation_noise = representation_noise
         self.epsilon = epsilon
         self.delta = delta
         self.clip = clip
@@ -93,7 +97,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             check_classification_targets(label)
         engine = self._engine(guests, table, present)
         with _progress(self.verbose):
-            fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine)
+            fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine, self._rounds())
         self._guests = engine.parties
         self.history_ = fitted.history
         self.traffic_ = fitted.traffic
@@ -163,8 +167,14 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
     def _make_guest(self, name: str, block: Block, seed: int) -> Guest:
         return Guest(
             name, self._of(self.learner, name, "auto"), self._of(self.dim, name, 8), self.bits, self._of(self.epochs, name, None),
-            block.shape, random_state=seed, device=self.device,
+            block.shape, noise=self.representation_noise, random_state=seed, device=self.device,
         )  # fmt: skip
+
+    def _rounds(self) -> Rounds | None:
+        """Return how to go on after the one message; None: not at all."""
+        if isinstance(self.rounds, Rounds):
+            return self.rounds
+        return Rounds(rounds=int(self.rounds)) if self.rounds else None
 
     @staticmethod
     def _of(setting: Any, guest: str, default: Any) -> Any:
@@ -197,12 +207,23 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             for value in setting.values() if isinstance(setting, Mapping) else [setting]:
                 self._check_positive(parameter, value, nothing)
         self._check_positive("host_epochs", self.host_epochs, True)
+        self._check_rounds()
         for learner in self.learner.values() if isinstance(self.learner, Mapping) else [self.learner]:
             learners.make(learner, owner=self._owner)
         find_recipe(self.recipe, None, (1,), self._owner)
         if not isinstance(self.bits, Integral) or self.bits not in BITS:
             raise parameter_error(self._owner, "bits", f"one of {', '.join(map(str, BITS))}", self.bits)
         pick_device(self.device, self._owner)
+
+    def _check_rounds(self) -> None:
+        check_noise(self._owner, "representation_noise", self.representation_noise)
+        if isinstance(self.rounds, Rounds):
+            pass
+        elif isinstance(self.rounds, bool) or not isinstance(self.rounds, Integral) or self.rounds < 0:
+            raise parameter_error(self._owner, "rounds", "an integer of at least 0, or a Rounds", self.rounds)
+        if self.rounds and self.representation_noise:
+            wanted = "0 together with rounds, in which a row's values leave the guest many times and noise averages out"
+            raise parameter_error(self._owner, "representation_noise", wanted, self.representation_noise)
 
     def _check_positive(self, parameter: str, value: Any, nothing: bool) -> None:
         if value is None and nothing:
@@ -247,6 +268,12 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
         Overrides the recipe's own.
     recipe : str or Recipe
         How the host trains: "default", "paper" or an object.
+    rounds : int or Rounds
+        0: one message. More: go on training together for so many batches; a `Rounds` also limits epochs or bytes.
+        Gradients then go back to the guests, who learn something of the labels.
+    representation_noise : float
+        Scale of Gaussian noise that guests add to what they send, after clipping each row to norm 1; at training and at
+        prediction. 0: neither. The noise is never seeded.
     epsilon, delta, clip : None
         A privacy budget and the norm of a row's gradient, as `presets.load` gives them at level 1. This version has no
         differential privacy and refuses them; nothing is ignored silently.

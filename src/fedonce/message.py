@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 from dataclasses import dataclass, field
 from math import ceil
@@ -23,14 +24,14 @@ from safetensors.numpy import save as save_tensors
 
 from fedonce.errors import MessageError, parameter_error
 
-FORMAT = "1"
+FORMAT = "2"
 BITS = (32, 16, 8, 4)
 HEADER_LIMIT = 3072  # bytes of header; with the scale this keeps a message without ids under payload + 4 KiB
 SCALES_LIMIT = 64  # so many columns have a scale each; wider representations share one
 ROWS_LIMIT = 2**40
 DIM_LIMIT = 2**20
 VALUE_LIMIT = 1e12  # representations are of moderate size; larger numbers would upset the host's arithmetic
-_KEYS = ("format", "run", "party", "rows", "n", "d", "bits", "learner", "note", "spent", "checksum")
+_KEYS = ("format", "run", "party", "rows", "n", "d", "bits", "learner", "noise", "note", "spent", "checksum")
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,8 @@ class Representation:
         Bits per value: 32 and 16 are floats, 8 and 4 are integers with a scale.
     learner, note : str
         How the values were made, and what the receiver should know about it (a dimension lowered, say).
+    noise : float
+        Scale of the Gaussian noise on each value, which was added after clipping a row's values to norm 1; 0: neither.
     spent : str or None
         What privacy was spent; None: no guarantee is given.
     """
@@ -127,6 +130,7 @@ class Representation:
     present: NDArray[np.bool_] | None = None
     ids: NDArray[np.uint8] | None = None
     learner: str = ""
+    noise: float = 0.0
     note: str = ""
     spent: str | None = None
     codes: NDArray[np.uint8] | None = field(default=None, repr=False)
@@ -165,8 +169,8 @@ class Representation:
 
     @property
     def maker(self) -> str:
-        """Digest of how the values were made: learner, dimension, bits and scale. It stays while the guest's model does."""
-        digest = hashlib.sha256(f"{self.learner} {self.dim} {self.bits}".encode())
+        """Digest of how the values were made: learner, dimension, bits, noise, scale. It stays while the guest's model does."""
+        digest = hashlib.sha256(f"{self.learner} {self.dim} {self.bits} {self.noise!r}".encode())
         if self.scale is not None:
             digest.update(self.scale.low.tobytes() + self.scale.high.tobytes())
         return digest.hexdigest()
@@ -199,7 +203,7 @@ class Representation:
         header = {
             "format": FORMAT, "run": self.run, "party": self.party, "rows": self.rows,
             "n": str(self.n_rows), "d": str(self.dim), "bits": str(self.bits),
-            "learner": self.learner, "note": self.note, "spent": self.spent or "none",
+            "learner": self.learner, "noise": repr(float(self.noise)), "note": self.note, "spent": self.spent or "none",
         }  # fmt: skip
         header["checksum"] = _checksum(header, tensors)
         if len(json.dumps(header).encode()) > HEADER_LIMIT - 600:
@@ -275,6 +279,12 @@ class _Failure:
             raise self(f"its {key!r} is {text!r}, not a number")
         return int(text)
 
+    def noise(self, header: dict[str, str]) -> float:
+        text = header["noise"]
+        if not re.fullmatch(r"\d{1,12}(\.\d{1,20})?(e-\d{1,2})?", text):
+            raise self(f"its 'noise' is {text!r}, not a scale")
+        return float(text)
+
 
 def _read_header(data: bytes, party: str | None) -> dict[str, str]:
     """Read the header's texts before anything is allocated: safetensors puts them, as JSON, in front."""
@@ -334,7 +344,7 @@ def _decode(
         raise fail("it marks rows as present beyond its last one")
     return cls(
         party=header["party"], values=values, rows=header["rows"], bits=bits, scale=scale, run=header["run"],
-        present=present, ids=tensors.get("ids"), learner=header["learner"], note=header["note"],
+        present=present, ids=tensors.get("ids"), learner=header["learner"], noise=fail.noise(header), note=header["note"],
         spent=None if header["spent"] == "none" else header["spent"], codes=codes,
     )  # fmt: skip
 
@@ -390,7 +400,10 @@ def _unpack_nibbles(packed: NDArray[np.uint8], m: int, d: int) -> NDArray[np.uin
 
 @dataclass
 class Traffic:
-    """What was sent: messages, bytes of files, bytes of values, and who sent how much."""
+    """What was sent: messages, bytes of files, bytes of values, and how much with each guest.
+
+    With more rounds than one (`rounds`), all of these count both directions; `bytes_to_guests` is what went back.
+    """
 
     messages: int = 0
     bytes: int = 0
@@ -398,14 +411,18 @@ class Traffic:
     id_bytes: int = 0
     per_guest: dict[str, int] = field(default_factory=dict)
     absent: tuple[str, ...] = ()  # who did not answer in the latest exchange
+    rounds: int = 0
+    bytes_to_guests: int = 0
 
-    def add(self, message: Representation, size: int) -> None:
-        """Count one message of `size` bytes."""
+    def add(self, message: Representation, size: int, to: str | None = None) -> None:
+        """Count one message of `size` bytes from a guest, or from the host to the guest `to`."""
         self.messages += 1
         self.bytes += size
         self.payload_bytes += message.payload_bytes
         self.id_bytes += message.id_bytes
-        self.per_guest[message.party] = self.per_guest.get(message.party, 0) + size
+        self.bytes_to_guests += 0 if to is None else size
+        guest = message.party if to is None else to
+        self.per_guest[guest] = self.per_guest.get(guest, 0) + size
 
     def include(self, other: Traffic) -> None:
         """Add what a later exchange sent, and remember who did not answer in it."""
@@ -414,5 +431,7 @@ class Traffic:
         self.payload_bytes += other.payload_bytes
         self.id_bytes += other.id_bytes
         self.absent = other.absent
+        self.rounds += other.rounds
+        self.bytes_to_guests += other.bytes_to_guests
         for guest, size in other.per_guest.items():
             self.per_guest[guest] = self.per_guest.get(guest, 0) + size

@@ -15,11 +15,14 @@ from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.learners import Auto
 from fedonce.message import BITS, Representation, Scale, is_name, row_digest
 from fedonce.preparation import Preparation
+from fedonce.privacy import LocalNoise
 from fedonce.randomness import party_generator
 from fedonce.tables import Table, is_missing
-from fedonce.training import Epoch, Rows, pick_device
+from fedonce.training import Epoch, Rows, apply, pick_device
 
 logger = logging.getLogger(__name__)
+
+NOISE_LIMIT = 1e6
 
 
 class Guest:
@@ -41,6 +44,8 @@ class Guest:
         (channels, rows, columns) where the columns are pixels.
     run : str
         The training that its messages belong to.
+    noise : float
+        Scale of Gaussian noise on every value that leaves the guest, after clipping each row to norm 1; 0: neither.
     random_state : int
         Seed; together with the name it fixes all that the guest draws.
     device : str
@@ -49,9 +54,11 @@ class Guest:
 
     def __init__(
         self, name: str, learner: object = "auto", dim: int = 8, bits: int = 8, epochs: int | None = None,
-        shape: tuple[int, ...] | None = None, run: str = "local", random_state: int = 0, device: str = "auto",
+        shape: tuple[int, ...] | None = None, run: str = "local", noise: float = 0.0, random_state: int = 0,
+        device: str = "auto",
     ) -> None:  # fmt: skip
         _check_party("Guest", name, random_state)
+        check_noise("Guest", "noise", noise)
         if bits not in BITS:
             raise parameter_error("Guest", "bits", f"one of {', '.join(map(str, BITS))}", bits)
         if not isinstance(dim, int | np.integer) or dim < 1:
@@ -60,6 +67,9 @@ class Guest:
         self.learner = learners.make(learner, epochs, "Guest")
         self.preparation = Preparation(name, shape, embeddings=self.learner.embeddings)
         self.random_state, self.device = random_state, device
+        self.noise = LocalNoise(float(noise)) if noise else None
+        self.correction: nn.Module | None = None  # what more rounds added to the learner's values
+        self.tuned = False  # whether more rounds have changed it
         self.scale: Scale | None = None
         self.history: list[Epoch] = []
 
@@ -75,9 +85,13 @@ class Guest:
         rows = self.preparation.fit(own).transform(own)
         rng = party_generator(self.random_state, self.name)
         self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
-        values = self._values(rows)
+        self.correction, self.tuned = None, False
+        values = self.values(rows)
+        if self.noise is not None:
+            self.noise.fit(values)
+            values = self.noise.blur(values)
         self.scale = Scale.fit(values, self.bits)
-        return self._message(values, mask)
+        return self.message(values, mask)
 
     def represent(self, table: Any, present: ArrayLike | None = None) -> Representation:
         """Return the message for rows to be predicted, with what was learnt and the scale frozen then."""
@@ -85,7 +99,8 @@ class Guest:
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
         own = Table.of(table)
         mask = self._mask(own, present)
-        return self._message(self._values(self.preparation.transform(own)), mask)
+        values = self.values(self.preparation.transform(own))
+        return self.message(values if self.noise is None else self.noise.blur(values), mask)
 
     def _mask(self, own: Table, present: ArrayLike | None) -> NDArray[np.bool_] | None:
         """Check that `present` is a boolean an agreed row, and that the table holds the marked rows."""
@@ -99,23 +114,28 @@ class Guest:
             )
         return mask
 
-    def _values(self, rows: Rows) -> Rows:
-        """Let the learner, which may be the user's own, transform rows, and check what it gives."""
+    def values(self, rows: Rows) -> Rows:
+        """Let the learner, which may be the user's own, transform prepared rows, and check what it gives."""
         values = np.asarray(self.learner.transform(rows, pick_device(self.device)), dtype=np.float32)
         if values.ndim != 2 or len(values) != len(rows) or not 1 <= values.shape[1] <= self.dim:
             raise InputError(
                 f"The learner {self.learner.name!r} of party {self.name!r} must give {len(rows)} rows of 1 to {self.dim} values. "
                 f"Got an array of shape {values.shape}."
             )
+        if self.correction is not None:
+            values = values + apply(self.correction, rows, pick_device(self.device))
         return values
 
-    def _message(self, values: Rows, present: NDArray[np.bool_] | None) -> Representation:
+    def message(self, values: Rows, present: NDArray[np.bool_] | None) -> Representation:
+        """Put values into a message, rounded to the guest's bits on the scale frozen when it learnt."""
         assert self.scale is not None
         learner = self.learner.chosen() if isinstance(self.learner, Auto) else self.learner
+        name = learner.name + (", tuned" if self.tuned else "")
         lowered = values.shape[1] < self.dim
         return Representation.encode(
             values, bits=self.bits, scale=self.scale, party=self.name, run=self.run, present=present,
-            rows=row_digest(len(values) if present is None else len(present)), learner=learner.name,
+            rows=row_digest(len(values) if present is None else len(present)), learner=name,
+            noise=0.0 if self.noise is None else self.noise.scale,
             note=f"dim lowered from {self.dim} to {values.shape[1]}" if lowered else "",
         )  # fmt: skip
 
@@ -156,13 +176,14 @@ class Host:
         self.random_state, self.device = random_state, device
         self.dims: dict[str, int] = {}
         self.makers: dict[str, str] = {}
+        self.trained_with: aggregation.Recipe | None = None
         self.classes: NDArray[Any] | None = None
         self.model: nn.Module | None = None
 
     def aggregate(self, table: Any, label: Any, messages: Sequence[Representation]) -> list[Epoch]:
         """Train the model on the host's rows and labels and on the messages that arrived; return its history."""
         own = Table.of(table)
-        target = self._target(label, own.n_rows)
+        target = self.target(label, own.n_rows)
         _check_decoded(messages)
         if any(message.party == self.name for message in messages):
             raise MessageError(f"The message of party {self.name!r} is refused: that is the host's own name.")
@@ -171,12 +192,17 @@ class Host:
         values, present = arrange(messages, self.dims, own.n_rows, self.run)
         rows = self.preparation.fit(own).transform(own)
         recipe = aggregation.find_recipe(self.recipe, self.epochs, rows.shape[1:], "Host")
-        n_outputs = 1 if self.classes is None else len(self.classes)
+        self.trained_with = recipe
         examples = aggregation.Examples(rows, values, present, target)
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
-        self.model, history = aggregation.fit(examples, list(self.dims.values()), n_outputs, recipe, rng, device)
+        self.model, history = aggregation.fit(examples, list(self.dims.values()), self.n_outputs, recipe, rng, device)
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs of the model: one a class, or one number."""
+        return 1 if self.classes is None else len(self.classes)
 
     def check_label(self, label: Any, n_rows: int) -> None:
         """Raise where labels cannot be learnt from, before anybody spends time on it."""
@@ -208,7 +234,7 @@ class Host:
         if len(classes) < 2:
             raise InputError(f"The labels must have at least two classes. Got one class only: {classes.tolist()[0]!r}.")
 
-    def _target(self, label: Any, n_rows: int) -> NDArray[Any]:
+    def target(self, label: Any, n_rows: int) -> NDArray[Any]:
         """Return classes as their positions, numbers standardised."""
         self.check_label(label, n_rows)
         if self.task == "classification":
@@ -259,8 +285,19 @@ def _check_decoded(messages: object) -> None:
         )
 
 
-def arrange(messages: Sequence[Representation], dims: Mapping[str, int], n_rows: int, run: str) -> tuple[Rows, Rows]:
-    """Lay the guests' values side by side, zeros where a guest or a row is absent, and mark who is present."""
+def check_noise(owner: str, parameter: str, noise: object) -> None:
+    """Raise unless `noise` is a scale that noise can have."""
+    if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise <= NOISE_LIMIT:
+        raise parameter_error(owner, parameter, f"a number from 0 (no noise) to {NOISE_LIMIT:g}", noise)
+
+
+def arrange(
+    messages: Sequence[Representation], dims: Mapping[str, int], n_rows: int, run: str, rows: str | None = None
+) -> tuple[Rows, Rows]:
+    """Lay the guests' values side by side, zeros where a guest or a row is absent, and mark who is present.
+
+    `rows` is the digest of the rows that the messages must be about; None: that of the host's rows in their order.
+    """
     by_party = {message.party: message for message in messages}
     if len(by_party) < len(messages):
         names = [message.party for message in messages]
@@ -269,19 +306,19 @@ def arrange(messages: Sequence[Representation], dims: Mapping[str, int], n_rows:
     values = np.zeros((n_rows, sum(dims.values())), np.float32)
     present = np.zeros((n_rows, len(dims)), np.float32)
     for message in messages:
-        _check_belongs(message, dims, n_rows, run)
+        _check_belongs(message, dims, n_rows, run, row_digest(n_rows) if rows is None else rows)
     start = 0
     for j, (party, dim) in enumerate(dims.items()):
         if party in by_party:
             message = by_party[party]
-            rows = slice(None) if message.present is None else message.present
-            values[rows, start : start + dim] = message.values
-            present[rows, j] = 1
+            held = slice(None) if message.present is None else message.present
+            values[held, start : start + dim] = message.values
+            present[held, j] = 1
         start += dim
     return values, present
 
 
-def _check_belongs(message: Representation, dims: Mapping[str, int], n_rows: int, run: str) -> None:
+def _check_belongs(message: Representation, dims: Mapping[str, int], n_rows: int, run: str, rows: str) -> None:
     refused = f"The message of party {message.party!r} is refused: "
     if message.party not in dims:
         raise MessageError(
@@ -291,7 +328,7 @@ def _check_belongs(message: Representation, dims: Mapping[str, int], n_rows: int
         raise MessageError(f"{refused}it names rows by ids, and here rows are known by an agreed order alone.")
     if message.run != run:
         raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {run!r}.")
-    if message.rows != row_digest(n_rows):
+    if message.rows != rows or message.n_rows != n_rows:
         raise MessageError(f"{refused}it is about {message.n_rows} rows, or others than the host's {n_rows}.")
     if message.dim != dims[message.party]:
         raise MessageError(

@@ -14,12 +14,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedonce import multiround
 from fedonce.message import Representation, Traffic
+from fedonce.multiround import Rounds, RoundsEngine
 from fedonce.party import Host
 from fedonce.training import Epoch
 
 
-class Engine(Protocol):
+class Engine(RoundsEngine, Protocol):
     """How messages travel. A guest that does not answer is simply not in the result."""
 
     @property
@@ -53,8 +55,13 @@ class Prediction:
     absent: tuple[str, ...]
 
 
-def fit(host: Host, table: Any, label: Any, engine: Engine) -> Fitted:
-    """Algorithm 1: guests learn without labels; the host learns from labels and one message per guest."""
+def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | None = None) -> Fitted:
+    """Algorithm 1: guests learn without labels; the host learns from labels and one message per guest.
+
+    With `rounds`, all parties then go on together, batch by batch (Section 5.3: multi-round FedOnce).
+    """
+    if rounds is not None and rounds.start == "random":
+        return _split_learning(host, table, label, engine, rounds)
     # Lines 1-17, in parallel, no guest knowing of another:
     #   theta_j, P  <-  argmin (1/2n) || f_theta_j(x^j) - P C_j ||^2      for NAT; other learners likewise without labels
     #   send R_j = f_theta_j(x^j) to the host                           the only communication
@@ -65,7 +72,17 @@ def fit(host: Host, table: Any, label: Any, engine: Engine) -> Fitted:
     history = host.aggregate(table, label, list(representations.values()))
     overlap = {party: share_present(message) for party, message in representations.items()}
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
+    if rounds is not None:
+        history = history + multiround.fit(host, table, label, engine, rounds, traffic)
     return Fitted(representations, traffic, absent, overlap | dict.fromkeys(absent, 0.0), history)
+
+
+def _split_learning(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds) -> Fitted:
+    """Train by rounds alone, from random weights and without the one message: SplitNN, FedOnce's rival."""
+    traffic = Traffic()
+    history = multiround.fit(host, table, label, engine, rounds, traffic)
+    traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in host.dims)
+    return Fitted({}, traffic, absent, {guest: float(guest in host.dims) for guest in engine.guests}, history)
 
 
 def predict(host: Host, table: Any, engine: Engine) -> Prediction:

@@ -57,6 +57,7 @@ class Training:
     weight_decay: float = 0.0
     schedule: str = "constant"
     optimizer: str = "adam"  # "adam" and, without momentum, "sgd" (the paper's), or "adamw"
+    steps: int | None = None  # stop after so many batches, in the middle of an epoch if need be
 
     def __post_init__(self) -> None:
         if self.schedule not in ("constant", "one-cycle"):
@@ -73,6 +74,12 @@ class Training:
             return self.rate
         start, end, share = (0.04, 1.0, progress / 0.3) if progress < 0.3 else (1.0, 1e-5, (progress - 0.3) / 0.7)
         return self.rate * (end + (start - end) * (1 + math.cos(math.pi * share)) / 2)
+
+    def progress(self, epoch: int, start: int, n_rows: int) -> float:
+        """Return the share of all steps that is done before the batch that begins at `start` of an epoch."""
+        if self.steps is None:
+            return (epoch + start / n_rows) / self.epochs
+        return (epoch * math.ceil(n_rows / self.batch) + start // self.batch) / self.steps
 
     def update(self, parameters: Sequence[nn.Parameter]) -> Update:
         """Return torch's optimizer as a function of the rate."""
@@ -107,12 +114,17 @@ def run_epoch(
     """Visit every row once, in a random order, and return the mean loss."""
     total: Tensor | float = 0.0
     order = rng.permutation(n_rows)
+    seen = 0
     for start in range(0, n_rows, training.batch):
+        progress = training.progress(epoch, start, n_rows)
+        if progress >= 1:
+            break
         batch = order[start : start + training.batch]
         loss = step(batch, epoch)
-        update(training.rate_at((epoch + start / n_rows) / training.epochs))
+        update(training.rate_at(progress))
         total = total + (loss.detach() if isinstance(loss, Tensor) else loss) * len(batch)
-    return float(total) / n_rows
+        seen += len(batch)
+    return float(total) / seen
 
 
 def autograd_step(parameters: Sequence[nn.Parameter], loss: Callable[[Batch, int], Tensor]) -> Step:

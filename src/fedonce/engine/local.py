@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from fedonce.multiround import GuestSide, Rounds
 from fedonce.party import Guest
 from fedonce.tables import Table
+from fedonce.training import Batch, Training
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ class LocalEngine:
     tables: Mapping[str, Table]
     present: Mapping[str, NDArray[np.bool_]]
     n_jobs: int | None = None
+    sides: dict[str, GuestSide] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def guests(self) -> tuple[str, ...]:
@@ -58,6 +61,32 @@ class LocalEngine:
         """Let each guest that has any row, and has learnt, represent its rows; return the messages."""
         answering = [guest for guest in self._answering() if guest.scale is not None]
         return {guest.name: guest.represent(*self._rows(guest.name)).to_bytes() for guest in answering}
+
+    def open_rounds(self, rounds: Rounds, n_rows: int, host: str) -> dict[str, bytes]:
+        """Let each guest that takes part get ready for rounds."""
+        learnt = [guest for guest in self._answering() if guest.scale is not None or rounds.start == "random"]
+        self.sides = {guest.name: GuestSide(guest, *self._rows(guest.name), rounds, n_rows, host) for guest in learnt}
+        return {name: side.opening() for name, side in self.sides.items()}
+
+    def begin_rounds(self, training: Training) -> None:
+        """Tell each guest how everyone trains."""
+        for side in self.sides.values():
+            side.begin(training)
+
+    def forward(self, batch: Batch) -> dict[str, bytes]:
+        """Return the guests' values of a batch's rows."""
+        return {name: side.forward(batch) for name, side in self.sides.items()}
+
+    def backward(self, gradients: Mapping[str, bytes]) -> None:
+        """Hand each guest its gradient."""
+        for name, gradient in gradients.items():
+            self.sides[name].backward(gradient)
+
+    def close_rounds(self) -> dict[str, bytes]:
+        """Let each guest freeze its model; its rows are not kept."""
+        closing = {name: side.close() for name, side in self.sides.items()}
+        self.sides = {}
+        return closing
 
     def _answering(self) -> list[Guest]:
         return [

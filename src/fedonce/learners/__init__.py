@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from fedonce.errors import parameter_error
 from fedonce.learners.auto import Auto
 from fedonce.learners.autoencoder import Autoencoder
-from fedonce.learners.base import Learner
+from fedonce.learners.base import Learner, NetworkLearner
 from fedonce.learners.nat import NAT
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA
@@ -21,6 +21,7 @@ __all__ = [
     "Auto",
     "Autoencoder",
     "Learner",
+    "NetworkLearner",
     "Patches",
     "Random",
     "make",

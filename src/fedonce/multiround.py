@@ -1,0 +1,404 @@
+"""Multi-round FedOnce: after the one message, guests and host go on training together, batch by batch.
+
+A *round* is one batch: each guest sends its values of the batch's rows, the host sends back how each value should
+change to lower its loss (the gradient), and everyone takes a step. That is SplitNN (Vepakomma et al., 2018), started from
+the models of the one-shot training, so that its first round is already as good as FedOnce; with `start="random"` it is SplitNN
+itself. Every message is made, checked and counted like the one of FedOnce.
+
+Unlike FedOnce, a guest learns something of the labels here: gradients depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedonce import aggregation
+from fedonce.errors import InputError, MessageError, parameter_error
+from fedonce.learners import Auto, NetworkLearner, Random
+from fedonce.message import BITS, SCALES_LIMIT, Representation, Scale, Traffic, row_digest
+from fedonce.networks import encoder
+from fedonce.party import Guest, Host, arrange
+from fedonce.randomness import party_generator, torch_seeded
+from fedonce.tables import Table
+from fedonce.training import Batch, Epoch, Rows, Training, one_thread, pick_device, train
+
+HIDDEN = (128, 64)  # of the network that corrects a guest whose learner is none
+WARM = 0.25  # models that are good already take smaller steps: this share of the host recipe's rate
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How long to go on, and how; what is reached first ends it.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        Number of rounds, a batch each.
+    epochs : float, optional
+        Passes over the rows.
+    bytes : int, optional
+        Bytes of all messages of the training, the first one included.
+    batch : int, optional
+        Rows a round. None: as the host's recipe.
+    rate : float, optional
+        Of everyone's optimizer. None: a quarter of the host recipe's, or all of it where `start` is "random".
+    bits : int, optional
+        Bits a value, in both directions. None: those of the guest's first message.
+    start : str
+        "one-shot": go on from FedOnce's models. "random": no first message and random weights: SplitNN.
+    """
+
+    rounds: int | None = None
+    epochs: float | None = None
+    bytes: int | None = None
+    batch: int | None = None
+    rate: float | None = None
+    bits: int | None = None
+    start: str = "one-shot"
+
+    def __post_init__(self) -> None:
+        if self.rounds is None and self.epochs is None and self.bytes is None:
+            raise parameter_error("Rounds", "rounds", "given, or else epochs or bytes, so that training ends", None)
+        for name in ("rounds", "bytes", "batch", "epochs", "rate"):
+            value = getattr(self, name)
+            whole = name in ("rounds", "bytes", "batch")
+            kind = int | np.integer if whole else int | float | np.number
+            if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < np.inf):
+                raise parameter_error("Rounds", name, f"a positive {'integer' if whole else 'number'} or None", value)
+        if self.bits is not None and self.bits not in BITS:
+            raise parameter_error("Rounds", "bits", f"one of {', '.join(map(str, BITS))} or None", self.bits)
+        if self.start not in ("one-shot", "random"):
+            raise parameter_error("Rounds", "start", "'one-shot' or 'random'", self.start)
+
+    def training(self, recipe: aggregation.Recipe, n_rows: int) -> Training:
+        """Return how to train, without the limit in bytes."""
+        base = recipe.training(n_rows)
+        batch = min(self.batch or base.batch, n_rows)
+        per_epoch = ceil(n_rows / batch)
+        limits = [self.rounds, None if self.epochs is None else max(1, round(self.epochs * per_epoch))]
+        steps = min((limit for limit in limits if limit is not None), default=10**9)
+        rate = self.rate or recipe.rate * (WARM if self.start == "one-shot" else 1.0)
+        return replace(base, batch=batch, rate=rate, steps=steps, epochs=ceil(steps / per_epoch))
+
+
+class RoundsEngine(Protocol):
+    """How the messages of rounds travel."""
+
+    def open_rounds(self, rounds: Rounds, n_rows: int, host: str) -> Mapping[str, bytes]:
+        """Let each guest get ready; return a message without rows that says how many values it will send."""
+
+    def begin_rounds(self, training: Training) -> None:
+        """Tell each guest how everyone trains: so many steps, at these rates."""
+
+    def forward(self, batch: Batch) -> Mapping[str, bytes]:
+        """Let each guest send its values of the batch's rows, which all parties draw in the same order."""
+
+    def backward(self, gradients: Mapping[str, bytes]) -> None:
+        """Hand each guest the gradient of its values."""
+
+    def close_rounds(self) -> Mapping[str, bytes]:
+        """Let each guest freeze its model; return a message without rows that carries its new scale."""
+
+
+def fit(host: Host, table: Any, label: Any, engine: RoundsEngine, rounds: Rounds, traffic: Traffic) -> list[Epoch]:
+    """Train the host's model and the guests' encoders together; count what is sent; return the host's history."""
+    side = HostSide(host, Table.of(table), label, rounds)
+    training = rounds.training(side.recipe, side.n_rows)
+    opened = side.open(engine.open_rounds(rounds, side.n_rows, host.name), traffic)
+    training = _within(rounds, training, side.round_bytes(training.batch, opened), traffic.bytes, side.n_rows)
+    engine.begin_rounds(training)
+
+    def step(batch: Batch, epoch: int) -> Tensor:
+        received = engine.forward(batch)  # R_j of these rows, from each guest
+        loss, gradients = side.step(batch, received, traffic)  # the host's step, and dL/dR_j for each guest
+        engine.backward(gradients)
+        traffic.rounds += 1
+        return loss
+
+    with one_thread(not side.image):
+        history = train(training.update(side.parameters), side.n_rows, step, training, side.rng)
+    side.close(engine.close_rounds(), traffic)
+    return history
+
+
+def _within(rounds: Rounds, training: Training, cost: int, sent: int, n_rows: int) -> Training:
+    """Return the training that ends before the bytes do."""
+    if rounds.bytes is None:
+        return training
+    affordable = (rounds.bytes - sent) // cost if cost else 10**9
+    if affordable < 1:
+        raise InputError(
+            f"rounds with bytes={rounds.bytes:,} do not allow one round: {sent:,} bytes were sent before it, and it takes "
+            f"{cost:,} with batches of {training.batch} rows. Give more bytes, a smaller batch or fewer bits."
+        )
+    steps = min(training.steps or affordable, affordable)
+    return replace(training, steps=steps, epochs=ceil(steps * training.batch / n_rows))
+
+
+class HostSide:
+    """The host's half of the rounds."""
+
+    def __init__(self, host: Host, table: Table, label: Any, rounds: Rounds) -> None:
+        self.host, self.rounds, self.n_rows = host, rounds, table.n_rows
+        self.device, self.dtype = pick_device(host.device), torch.get_default_dtype()
+        # A party's name has no line break: this generator is nobody else's.
+        self.rng = party_generator(host.random_state, f"{host.name}\nrounds")
+        target = host.target(label, table.n_rows)
+        cold = rounds.start == "random"
+        self.rows = (host.preparation.fit(table) if cold else host.preparation).transform(table)
+        if cold:
+            host.trained_with = aggregation.find_recipe(host.recipe, host.epochs, self.rows.shape[1:], "Host")
+        assert host.trained_with is not None
+        self.recipe = host.trained_with
+        self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
+        self.target = torch.from_numpy(target).to(self.device)
+
+    @property
+    def image(self) -> bool:
+        """Whether the host's rows are images."""
+        return self.own.dim() == 4
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What the host trains."""
+        return list(self.model.parameters())
+
+    def open(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
+        """Learn who takes part, with how many values, and get the model ready."""
+        opened = self._read(received, traffic)
+        host = self.host
+        if self.rounds.start == "random":
+            host.dims = {party: message.dim for party, message in opened.items()}
+            with torch_seeded(self.rng):
+                host.model = aggregation.build(self.rows, list(host.dims.values()), host.n_outputs, self.recipe)
+        assert host.model is not None
+        self.model = host.model.to(self.device, self.dtype).train()
+        return opened
+
+    def step(self, batch: Batch, received: Mapping[str, bytes], traffic: Traffic) -> tuple[Tensor, dict[str, bytes]]:
+        """Take the loss of a batch, leave the gradients in the host's parameters and return those of the guests' values."""
+        messages = self._read(received, traffic)
+        rows = _batch_digest(batch)
+        arranged = arrange(list(messages.values()), self.host.dims, len(batch), self.host.run, rows)
+        values, present = (torch.from_numpy(array).to(self.device, self.dtype) for array in arranged)
+        values.requires_grad_()
+        where = torch.from_numpy(batch).to(self.device)
+        with torch_seeded(self.rng):
+            kept = aggregation.drop_guests(present, self.recipe.guest_dropout)
+            outputs = self.model(self.own[where], values, kept)
+        loss = aggregation.loss(outputs, self.target[where], self.recipe.smoothing)
+        for parameter in self.parameters:
+            parameter.grad = None
+        loss.backward()  # type: ignore[no-untyped-call]
+        # Of the sum over rows, not the mean: small numbers would be lost with few bits.
+        whole = np.zeros_like(arranged[0]) if values.grad is None else (values.grad * len(batch)).float().cpu().numpy()
+        gradients, start = {}, 0
+        for party, dim in self.host.dims.items():
+            if party in messages:
+                own, bits = whole[:, start : start + dim], messages[party].bits
+                held = messages[party].present
+                own = own if held is None else own[held]
+                gradient = _message(
+                    own, bits, _symmetric(own, bits), self.host.name, self.host.run, rows, "gradient", held
+                )
+                gradients[party] = data = gradient.to_bytes()
+                traffic.add(gradient, len(data), to=party)
+            start += dim
+        return loss.detach(), gradients
+
+    def close(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
+        """Remember the guests' new scales; the model is done."""
+        for party, message in self._read(received, traffic).items():
+            self.host.makers[party] = message.maker
+        self.model.cpu().eval()
+
+    def round_bytes(self, batch: int, opened: Mapping[str, Representation]) -> int:
+        """Return the bytes of a round of a full batch: every guest's values and gradients."""
+        rows, total = _batch_digest(np.arange(batch)), 0
+        for party, dim in self.host.dims.items():
+            values, bits = np.ones((batch, dim), np.float32), opened[party].bits
+            held = None if opened[party].present is None else np.ones(batch, bool)
+            for sender, kind in ((party, "values"), (self.host.name, "gradient")):
+                message = _message(values, bits, _range(values, bits), sender, self.host.run, rows, kind, held)
+                total += len(message.to_bytes())
+        return total
+
+    def _read(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
+        messages = {party: Representation.from_bytes(data, party) for party, data in received.items()}
+        for party, message in messages.items():
+            traffic.add(message, len(received[party]))
+        return messages
+
+
+class GuestSide:
+    """A guest's half of the rounds.
+
+    Where its learner is a network, that is trained further. Where it is none (PCA, patches, one of the user's own), its values
+    stay and a network that starts at nothing is added to them.
+    """
+
+    def __init__(
+        self,
+        guest: Guest,
+        table: Table,
+        present: NDArray[np.bool_] | None,
+        rounds: Rounds,
+        n_rows: int,
+        host: str,
+    ) -> None:
+        self.guest, self.host, self.n_rows = guest, host, n_rows
+        self.bits = rounds.bits or guest.bits
+        self.present = present
+        self.position = np.cumsum(present) - 1 if present is not None else np.arange(n_rows)
+        self.rng = party_generator(guest.random_state, f"{guest.name}\nrounds")
+        self.device, self.dtype = pick_device(guest.device), torch.get_default_dtype()
+        cold = rounds.start == "random"
+        if cold and present is not None:
+            raise InputError(f"Rounds from a random start need every row of party {guest.name!r}, which lacks some.")
+        self.rows = (guest.preparation.fit(table) if cold else guest.preparation).transform(table)
+        self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
+        self.base: Tensor | None = None
+        with torch_seeded(self.rng):
+            self.network = self._random_network() if cold else self._learnt_network()
+        self.network.to(self.device, self.dtype).train()
+        self.parameters = [parameter for parameter in self.network.parameters() if parameter.requires_grad]
+        self.batch: Batch | None = None
+        self.outputs: Tensor | None = None
+        self.done = 0
+
+    def _random_network(self) -> nn.Module:
+        learner = self.guest.learner
+        if not isinstance(learner, NetworkLearner):
+            self.guest.learner = learner = Random(hidden=HIDDEN)
+        self.dim = self.guest.dim
+        return learner.start(self.rows, self.dim, self.device)
+
+    def _learnt_network(self) -> nn.Module:
+        learner = self.guest.learner.chosen() if isinstance(self.guest.learner, Auto) else self.guest.learner
+        values = self.guest.values(self.rows)
+        self.dim = values.shape[1]
+        if isinstance(learner, NetworkLearner):
+            return learner.fitted()
+        self.base = torch.from_numpy(values).to(self.device, self.dtype)
+        self.guest.correction = _Correction(self.rows.shape[1:], values)
+        return self.guest.correction
+
+    def opening(self) -> bytes:
+        """Return a message without rows, which says how many values and bits there will be."""
+        values = np.zeros((0, self.dim), np.float32)
+        held = None if self.present is None else np.zeros(0, bool)
+        scale, rows = _range(values, self.bits), row_digest(0)
+        return _message(values, self.bits, scale, self.guest.name, self.guest.run, rows, "opening", held).to_bytes()
+
+    def begin(self, training: Training) -> None:
+        """Take note of how everyone trains."""
+        self.training, self.update = training, training.update(self.parameters)
+
+    def forward(self, batch: Batch) -> bytes:
+        """Return the message with the values of the batch's rows that the guest has."""
+        held = None if self.present is None else self.present[batch]
+        where = torch.from_numpy(self.position[batch if held is None else batch[held]]).to(self.device)
+        with torch_seeded(self.rng):
+            self.outputs = self.network(self.own[where])
+        self.batch = batch
+        values = self.outputs.detach() if self.base is None else self.outputs.detach() + self.base[where]
+        numbers = values.float().cpu().numpy()
+        message = _message(
+            numbers, self.bits, _range(numbers, self.bits), self.guest.name, self.guest.run, _batch_digest(batch), "values", held
+        )  # fmt: skip
+        return message.to_bytes()
+
+    def backward(self, data: bytes) -> None:
+        """Take a step by the gradient that the host sent."""
+        gradient = Representation.from_bytes(data, self.host)
+        if self.batch is None or self.outputs is None:
+            raise MessageError(f"Party {self.guest.name!r} got a gradient without having sent values.")
+        if gradient.rows != _batch_digest(self.batch) or gradient.values.shape != tuple(self.outputs.shape):
+            raise MessageError(
+                f"The gradient for party {self.guest.name!r} is refused: it is about other rows or values."
+            )
+        for parameter in self.parameters:
+            parameter.grad = None
+        sent = torch.from_numpy(gradient.values.copy()).to(self.device, self.dtype) / len(self.batch)
+        if len(sent):
+            self.outputs.backward(sent)  # type: ignore[no-untyped-call]
+        per_epoch = ceil(self.n_rows / self.training.batch)
+        epoch, within = divmod(self.done, per_epoch)
+        self.update(self.training.rate_at(self.training.progress(epoch, within * self.training.batch, self.n_rows)))
+        self.done += 1
+        self.batch = self.outputs = None
+
+    def close(self) -> bytes:
+        """Freeze model and scale, and return a message without rows that carries the scale."""
+        self.network.cpu().eval()
+        self.guest.tuned = True
+        self.guest.scale = Scale.fit(self.guest.values(self.rows), self.guest.bits)
+        return self.guest.message(np.zeros((0, self.dim), np.float32), None).to_bytes()
+
+
+class _Correction(nn.Module):
+    """A network added to values that a learner gives: nothing at first, and then in steps as large as the values spread."""
+
+    def __init__(self, shape: tuple[int, ...], values: Rows) -> None:
+        super().__init__()
+        self.network = encoder(shape, HIDDEN, values.shape[1])
+        last = [layer for layer in self.network.modules() if isinstance(layer, nn.Linear)][-1]
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.spread: Tensor
+        self.register_buffer("spread", torch.from_numpy(np.maximum(values.std(axis=0), 1e-6)))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Give what is to be added to the values of rows."""
+        added: Tensor = self.network(rows) * self.spread
+        return added
+
+
+def _batch_digest(batch: Batch) -> str:
+    """Return the name of a batch: of its rows, in their order."""
+    return row_digest(len(batch), np.ascontiguousarray(batch, dtype="<i8").view(np.uint8))
+
+
+def _range(values: Rows, bits: int) -> Scale:
+    """Return the range of one message's values."""
+    if bits > 8:
+        return Scale.fit(values, bits)
+    columns = _scaled_together(values)
+    if not len(columns):
+        columns = np.zeros((1, columns.shape[1]), np.float32)
+    return Scale(columns.min(axis=0), columns.max(axis=0))
+
+
+def _symmetric(values: Rows, bits: int) -> Scale:
+    """Return a range around zero in which zero is a code of its own: the gradient of a dropped guest is zero."""
+    half = 2 ** (bits - 1)
+    most = np.abs(_scaled_together(values)).max(axis=0, initial=0).astype(np.float32)
+    return Scale(-most * np.float32(half / (half - 1)), most) if bits <= 8 else Scale.fit(values, bits)
+
+
+def _scaled_together(values: Rows) -> Rows:
+    """Return columns that have a scale each; beyond a limit all values share one."""
+    return values if values.shape[1] <= SCALES_LIMIT else values.reshape(-1, 1)
+
+
+def _message(
+    values: Rows,
+    bits: int,
+    scale: Scale,
+    party: str,
+    run: str,
+    rows: str,
+    kind: str,
+    present: NDArray[np.bool_] | None,
+) -> Representation:
+    return Representation.encode(
+        values, bits=bits, scale=scale, party=party, run=run, rows=rows, present=present, learner="rounds", note=kind
+    )
