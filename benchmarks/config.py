@@ -18,17 +18,17 @@ class Config:
     dim, bits : int
         Values a row and guest in a message, and bits a value.
     epochs : float or None
-        SplitNN and multi-round FedOnce: epochs of rounds; None: the host recipe's own number, or none for FedOnce.
-    host_epochs : int or None
-        Epochs of the host's own training; None: the recipe's.
+        SplitNN and multi-round FedOnce: epochs of rounds. None: as many as the host's recipe trains.
+    host_epochs, guest_epochs : int or None
+        Epochs of the host's own training, and of the guests'; None: the recipe's and the learner's.
     trees, depth : int
         SecureBoost.
     noise : float
         Scale of the Gaussian noise on representations.
     absent : int
-        So many guests, drawn by the seed, do not answer in training and prediction.
-    members : int
-        Models of the host that are averaged.
+        So many guests, drawn by the seed, do not answer, neither in training nor in prediction.
+    probe : bool
+        Whether to score a linear model on the representations alone, too.
     device : str
         "auto", "cpu" or "cuda".
     """
@@ -39,9 +39,10 @@ class Config:
     bits: int = 8
     epochs: float | None = None
     host_epochs: int | None = None
+    guest_epochs: int | None = None
     trees: int = 100
     depth: int = 6
     noise: float = 0.0
     absent: int = 0
-    members: int = 1
+    probe: bool = False
     device: str = "auto"

@@ -1,0 +1,65 @@
+"""The data of experiments: the project's loaders by name, a stand-in, and small sets that need no file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
+
+from fedonce import tiles
+from fedonce.datasets import FETCHERS, SOURCES, Dataset
+
+# What stands for a data set in a small run: pixels, classes or numbers.
+EMBEDDED = {
+    name: "digits" if source.image else "diabetes" if source.task == "regression" else "breast-cancer"
+    for name, source in SOURCES.items()
+} | {"mnist-4-9": "breast-cancer", "digits": "digits", "breast-cancer": "breast-cancer", "diabetes": "diabetes"}  # fmt: skip
+
+
+def known() -> list[str]:
+    """Return every name that `fetch` takes."""
+    return list(EMBEDDED)
+
+
+def fetch(name: str, loader: dict[str, Any]) -> Dataset:
+    """Load a data set; raises InputError where its files are not here."""
+    if name in FETCHERS:
+        return FETCHERS[name](download=False, **loader)
+    return {"mnist-4-9": mnist_4_9, "digits": digits, "breast-cancer": breast_cancer, "diabetes": diabetes}[name]()
+
+
+def mnist_4_9() -> Dataset:
+    """MNIST's fours and nines as a table of 784 columns: the task of gisette, whose files are often missing."""
+    data = FETCHERS["mnist"](download=False)
+    kept = np.isin(data.target, (4, 9))
+    return replace(
+        data, name="mnist-4-9", data=data.data[kept], target=data.target[kept], image=None, parties=10,
+        n_official_test=int(kept[-data.n_official_test :].sum()) if data.n_official_test else 0,
+    )  # fmt: skip
+
+
+def digits() -> Dataset:
+    """Return scikit-learn's digits, enlarged to 16x16 pixels so that a convolution fits a quadrant; four quadrants."""
+    images, y = load_digits().images, load_digits().target
+    X = images.repeat(2, axis=1).repeat(2, axis=2).reshape(len(y), 256)
+    names = tuple(f"pixel_{j}" for j in range(256))
+    parties = tiles((16, 16), (2, 2))
+    return Dataset("digits", X, y, names, "classification", parties, True, "BSD", "scikit-learn", image=(1, 16, 16))
+
+
+def breast_cancer() -> Dataset:
+    """Return scikit-learn's breast cancer rows, ten parties of three columns."""
+    X, y = load_breast_cancer(return_X_y=True)
+    names = tuple(f"column_{j}" for j in range(X.shape[1]))
+    return Dataset("breast-cancer", X, y, names, "classification", 10, True, "CC BY 4.0", "scikit-learn")
+
+
+def diabetes() -> Dataset:
+    """Return scikit-learn's diabetes rows, five parties of two columns."""
+    X, y = load_diabetes(return_X_y=True)
+    names = tuple(f"column_{j}" for j in range(X.shape[1]))
+    return Dataset(
+        "diabetes", X, y, names, "regression", 5, True, "public", "scikit-learn", unit_range=True
+    )  # fmt: skip

@@ -1,0 +1,40 @@
+"""Methods by the paper's names: each is `run(problem, config, seed) -> Result`, one file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.config import Config
+from benchmarks.methods import combine, fedonce, linear, multiround, secureboost, solo, splitnn
+from benchmarks.problem import Problem, Result
+
+Run = Callable[[Problem, Config, int], Result]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method, and whether it matters who has the labels; if not, the first host stands for all."""
+
+    run: Run
+    by_host: bool = True
+
+
+METHODS = {
+    "Solo": Method(solo.run),
+    "Combine": Method(combine.run, by_host=False),
+    "Linear-Combine": Method(linear.run, by_host=False),
+    "SplitNN": Method(splitnn.run, by_host=False),
+    "SplitNN-Comm": Method(splitnn.run_comm, by_host=False),
+    "SecureBoost": Method(secureboost.run, by_host=False),
+    "SecureBoost-Comm": Method(secureboost.run_comm),
+    "FedOnce-L0": Method(fedonce.paper),
+    "FedOnce-L0 multi-round": Method(multiround.paper),
+    "FedOnce": Method(fedonce.run),
+    "FedOnce multi-round": Method(multiround.run),
+    "FedOnce-NAT": Method(fedonce.with_learner("nat")),
+    "FedOnce-PCA": Method(fedonce.with_learner("pca")),
+    "FedOnce-autoencoder": Method(fedonce.with_learner("autoencoder")),
+    "FedOnce-patches": Method(fedonce.with_learner("patches")),
+    "FedOnce-random": Method(fedonce.with_learner("random")),
+}

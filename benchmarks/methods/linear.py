@@ -1,0 +1,42 @@
+"""Linear-Combine: a linear model on all columns in one place; logistic regression for classes, ridge for numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from benchmarks.config import Config
+from benchmarks.problem import Problem, Result, clocked
+from fedonce.tables import Table
+
+
+def run(problem: Problem, config: Config, seed: int) -> Result:
+    """Fit on standardised numbers and one-hot categories."""
+    with clocked() as clock:
+        rows, test = features(Table.of(problem.X), Table.of(problem.X_test))
+        model = linear(problem.classes).fit(rows, problem.y)
+    return Result(problem.score(model.predict(test)), seconds=clock.seconds, cpu=clock.cpu)
+
+
+def linear(classes: bool) -> Any:
+    """Return the linear model for a task."""
+    return LogisticRegression(max_iter=1000) if classes else RidgeCV(np.logspace(-3, 4, 8))
+
+
+def features(train: Table, test: Table) -> tuple[Any, Any]:
+    """Return training and test rows as numbers, scaled and encoded by the training rows."""
+    if train.matrix is not None:
+        scaler = StandardScaler().fit(train.matrix)
+        return scaler.transform(train.matrix), scaler.transform(test.matrix)
+    parts = []
+    for own, later in zip(train.columns, test.columns, strict=True):
+        text = own.dtype == object
+        step = OneHotEncoder(handle_unknown="ignore") if text else StandardScaler()
+        both = [column[:, None].astype(str) if text else column[:, None] for column in (own, later)]
+        parts.append((sparse.csr_array(step.fit_transform(both[0])), sparse.csr_array(step.transform(both[1]))))
+    rows, later = ([part[side] for part in parts] for side in (0, 1))
+    return sparse.hstack(rows).tocsr(), sparse.hstack(later).tocsr()

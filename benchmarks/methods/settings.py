@@ -1,0 +1,53 @@
+"""What a method's settings mean for a data set: the host's recipe, and the guests' learners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.config import Config
+from benchmarks.problem import Problem
+from fedonce import NCF, Recipe, presets
+from fedonce.learners import make
+
+# MovieLens: embeddings, as nothing else tells one user from another; few epochs, as they soon know the ratings by heart.
+IDS = Recipe(network=NCF((32, 32), (128,), dropout=0.3), epochs=6, batch=512, weight_decay=0.0)
+EVERY_COLUMN = replace(IDS, network=NCF((32, 32, 1, 4, 10, 4, 15, 5), (128,), dropout=0.3))
+AUXILIARY = Recipe(epochs=10, batch=512)
+PRESET_OF = {"mnist-4-9": "gisette", "digits": "mnist", "breast-cancer": "phishing", "diabetes": "superconduct"}
+
+
+def preset(problem: Problem) -> dict[str, Any]:
+    """Return the paper's settings for a problem's data; those of the nearest data set where the paper has none."""
+    name = PRESET_OF.get(problem.data.name, problem.data.name)
+    return presets.load(name, host=problem.host if name == "movielens" else None)
+
+
+def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
+    """Return how the host trains; `combine`: where one party holds every column."""
+    if config.settings == "paper":
+        found = preset(problem)["recipe"]
+    elif problem.data.name == "movielens":
+        found = EVERY_COLUMN if combine else {"ids": IDS, "auxiliary": AUXILIARY}[problem.host]
+    else:
+        return "default"
+    return found
+
+
+def learner(problem: Problem, config: Config, guest: str) -> Any:
+    """Return how a guest learns."""
+    if config.settings != "paper":
+        return make(config.learner, config.guest_epochs)
+    found = preset(problem)["learner"]
+    found = found[guest] if isinstance(found, dict) else found
+    return replace(found, epochs=config.guest_epochs or found.epochs)
+
+
+def dim(problem: Problem, config: Config) -> int:
+    """Return how many values a guest sends a row."""
+    return int(preset(problem)["dim"]) if config.settings == "paper" else config.dim
+
+
+def bits(config: Config) -> int:
+    """Return the bits of a value."""
+    return 32 if config.settings == "paper" else config.bits

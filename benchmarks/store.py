@@ -1,0 +1,77 @@
+"""Results as JSON lines: one a run, appended when the run is done, never changed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from fedonce import __version__
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file. A last line that was cut off is dropped, and the file is mended, with a word about it."""
+    if not path.exists():
+        return []
+    with path.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # another process may be in the middle of a line
+        return _parse(path, file)
+
+
+def _parse(path: Path, file: IO[bytes]) -> list[dict[str, Any]]:
+    lines = (data := file.read()).split(b"\n")
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            if number < len(lines):
+                raise ValueError(f"{path}: line {number} is not JSON; remove it, and run again what it was") from None
+            print(f"{path}: the last line was cut off and is dropped; its run is made again", flush=True)
+            file.truncate(len(data) - len(line))
+    return found
+
+
+def append(path: Path, line: dict[str, Any]) -> None:
+    """Add a line; several processes may share the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(json.dumps(line).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@cache
+def origin(device: str) -> dict[str, Any]:
+    """Return what results were measured with."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and device != "cpu" else None
+    commit, changed = (
+        subprocess.run(
+            ["git", *command], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
+        ).stdout.strip()
+        for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", "../src", "*.py"])
+    )
+    return {
+        "version": __version__,
+        "commit": (commit or None) and commit + ("+changes" if changed else ""),
+        "machine": gpu or _cpu(),
+    }
+
+
+def _cpu() -> str:
+    """Return the processor's name, where the system tells it."""
+    path = Path("/proc/cpuinfo")
+    names = [line for line in path.read_text().splitlines() if line.startswith("model name")] if path.exists() else []
+    return names[0].partition(":")[2].strip() if names else platform.processor() or platform.machine()
