@@ -218,7 +218,7 @@ def traffic(booster: Any, rows: Rows, depth: int) -> list[tuple[int, int]]:
     for start in range(0, len(trees), rows.trees_a_round):
         number = start // rows.trees_a_round
         # One iteration at a time, as the leaves of all rows in all trees would fill the memory.
-        leaves = booster.predict(every, pred_leaf=True, iteration_range=(number, number + 1))
+        leaves = booster[number : number + 1].predict(every, pred_leaf=True)
         leaves = leaves.reshape(len(rows.label), rows.trees_a_round)
         new = trees[start : start + rows.trees_a_round]
         found.append(_total([_tree_traffic(tree, leaves[:, place], rows, depth) for place, tree in enumerate(new)]))
