@@ -161,6 +161,8 @@ FORGERIES = {
     "negative": ({"n": "-1"}, "not a number"),
     "bits": ({"bits": "7"}, "not the sizes"),
     "another encoding": ({"bits": "32"}, "carry no scale"),
+    "noise in words": ({"noise": "much"}, "'noise' is 'much'"),
+    "noise without end": ({"noise": "inf"}, "'noise' is 'inf'"),
     "missing entry": ({"run": None}, "header must have"),
     "extra entry": ({"secret": "x"}, "header must have"),
     "no name": ({"party": ""}, "not a name"),

@@ -7,8 +7,8 @@ prediction runs in the federation, too. It gives the trees that XGBoost grows on
 Bytes, by formula
 -----------------
 XGBoost passes on candidates for splits, not histograms, and nothing is encrypted. What SecureBoost itself sends is counted
-from the trees, in float32 and as if nothing were encrypted (with a Paillier key of 2048 bits, each of these numbers of 4 bytes
-has 512), for n training rows:
+from the trees for n training rows, in float32 and without encryption (by Paillier's with a key of 2048 bits, a number takes
+512 bytes in place of 4, unless several share one):
 
 - per tree, from the host to each guest: gradient and Hessian of every row, 2 * 4 * n bytes in one message. A tree is one
   boosting iteration, or one class of it where there are more than two.
@@ -62,7 +62,7 @@ def run(problem: Problem, config: Config, seed: int) -> Result:
         trained = wire.federate(rows.train, rows.test, rows.label, parameters, config.trees)
     except wire.FederationError as error:
         raise FedOnceError(str(error)) from error
-    booster = _xgboost().Booster(model_file=trained.model)
+    booster = _xgboost().Booster({"nthread": 1}, model_file=trained.model)
     messages, payload = _total(traffic(booster, rows, config.depth))
     return Result(
         problem.score(rows.answers(trained.predicted)), messages, payload, payload, trained.wire,
@@ -77,7 +77,7 @@ def _centralised(problem: Problem, config: Config, rows: Rows, parameters: dict[
     return Result(
         problem.score(rows.answers(predict(booster, rows))), messages, payload, payload,
         seconds=clock.seconds, cpu=clock.cpu, detail={"trees": config.trees},
-        note=f"centralised XGBoost, to which the federated model is equal, for {len(rows.train)} parties",
+        note=f"centralised XGBoost, to which the federated model is equal: {len(rows.train)} parties" if problem.guests else "",
     )  # fmt: skip
 
 
@@ -98,15 +98,16 @@ def run_comm(problem: Problem, config: Config, seed: int) -> Result:
     rounds = traffic(train(rows, parameters, most), rows, config.depth)
     spent = list(accumulate(payload for _, payload in rounds))
     trees = sum(bytes_ <= budget for bytes_ in spent)
+    unit = "tree" if rows.trees_a_round == 1 else "tree for each class"
     if not trees:
-        return Result(None, note=f"not even one tree fits into {budget:,} bytes: the first needs {spent[0]:,}")
+        return Result(None, note=f"not even one {unit} fits into {budget:,} bytes: the first needs {spent[0]:,}")
     with clocked() as clock:
         booster = train(rows, parameters, trees)
     messages, payload = _total(rounds[:trees])
     return Result(
         problem.score(rows.answers(predict(booster, rows))), messages, payload, payload,
         seconds=clock.seconds, cpu=clock.cpu, detail={"trees": trees},
-        note=f"{trees} of {config.trees} trees fit into {budget:,} bytes; centralised XGBoost, whose first trees are the same",
+        note=f"{trees} of {config.trees} iterations fit into {budget:,} bytes; centralised XGBoost, whose trees are equal",
     )  # fmt: skip
 
 
@@ -139,7 +140,10 @@ class Rows:
             encoded.append(encode(every.select(positions), later.select(positions)))
         train, test = ([both[side] for both in encoded] for side in (0, 1))
         if not problem.classes:
-            return cls(train, test, np.asarray(problem.y, dtype=np.float32), None)
+            label = np.asarray(problem.y, dtype=np.float32)
+            if not np.isfinite(label).all():
+                raise InputError("SecureBoost needs labels without NaN and infinity; drop such rows.")
+            return cls(train, test, label, None)
         classes, codes = np.unique(problem.y, return_inverse=True)
         if len(classes) < 2:
             raise InputError(f"SecureBoost needs training rows of two classes at least. Got {classes.tolist()} alone.")
@@ -195,7 +199,9 @@ def _encode_column(train: NDArray[Any], test: NDArray[Any]) -> tuple[NDArray[np.
     if train.dtype != object and test.dtype != object:
         return train.astype(np.float32), test.astype(np.float32)
     code = {category: float(number) for number, category in enumerate(sorted(set(train.tolist()) - {None}))}
-    both = [np.array([code.get(each, np.nan) for each in column.tolist()], dtype=np.float32) for column in (train, test)]
+    both = [
+        np.array([code.get(each, np.nan) for each in column.tolist()], dtype=np.float32) for column in (train, test)
+    ]
     return both[0], both[1]
 
 
@@ -276,4 +282,6 @@ def _xgboost() -> Any:
 
 def _require_federation() -> None:
     if not _xgboost().build_info().get("USE_FEDERATED"):
-        raise InputError("SecureBoost needs an XGBoost with federated learning (USE_FEDERATED), as the wheels for Linux have.")
+        raise InputError(
+            "SecureBoost needs an XGBoost with federated learning (USE_FEDERATED), as the wheels for Linux have."
+        )

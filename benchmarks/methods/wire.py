@@ -146,26 +146,31 @@ class Processes:
 
     def wait(self, what: str, reached: Callable[[], bool]) -> None:
         """Wait until something is reached; raise where a process fails or time is up."""
-        while not reached():
-            for name in self.running:
-                code = self.running[name].poll()
-                if code or (code is not None and name == SERVER):
-                    raise FederationError(
-                        f"SecureBoost: {self._who(name)} ended with code {code} before {what}. {self._last_words(name)}"
-                    )
-            if time.monotonic() > self.end:
+        done = False
+        while not done:
+            done = reached()  # before the look at failures: processes may end in between
+            self._refuse_failures(what)
+            if not done and time.monotonic() > self.end:
                 busy = ", ".join(self._who(name) for name in self.running if not self.ended(name))
                 raise FederationError(
                     f"SecureBoost: {self.deadline:g} seconds have passed before {what}; ended {busy or 'nothing'}."
                 )
-            time.sleep(POLL)
+            time.sleep(0 if done else POLL)
+
+    def _refuse_failures(self, what: str) -> None:
+        for name, process in self.running.items():
+            code = process.poll()
+            if code or (code is not None and name == SERVER):
+                raise FederationError(
+                    f"SecureBoost: {self._who(name)} ended with code {code} before {what}. {self._last_words(name)}"
+                )
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 
     def _last_words(self, name: str) -> str:
-        words = self._log(name).read_text(errors="replace").strip()
-        return f"It said: {words[-2000:]}" if words else "It said nothing."
+        words = self._log(name).read_text(errors="replace").partition("\nStack trace:")[0].strip()
+        return f"It said: {words[-1000:]}" if words else "It said nothing."
 
     @staticmethod
     def _who(name: str) -> str:
@@ -290,6 +295,7 @@ def _await(path: Path) -> None:
 
 def main() -> None:
     folder, name = Path(sys.argv[1]), sys.argv[2]
+    sys.modules["sklearn"] = None  # type: ignore[assignment]  # XGBoost does without, and starts five times as fast
     if name == SERVER:
         serve(folder)
     else:

@@ -1,0 +1,194 @@
+"""The report's pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+from benchmarks.figures import Line, by_data, curve, order, pick, results, title
+from benchmarks.sections import METHODS, _file, _sizes, frontier_beside, frontier_lines
+
+# One colour a method, in every picture; the palette of Okabe and Ito, which colour-blind readers can tell apart.
+COLOURS = {
+    "Solo": "#999999", "FedOnce": "#D55E00", "FedOnce multi-round": "#D55E00", "FedOnce-L0": "#E69F00", "SplitNN": "#0072B2",
+    "SplitNN-Comm": "#56B4E9", "SecureBoost": "#009E73", "SecureBoost-Comm": "#66C2A5", "Combine": "#000000",
+    "Linear-Combine": "#CC79A7", "FedOnce-PCA": "#D55E00", "FedOnce-NAT": "#E69F00", "FedOnce-autoencoder": "#009E73",
+    "FedOnce-patches": "#CC79A7",
+}  # fmt: skip
+MARKS = {"FedOnce": "*", "FedOnce multi-round": "o", "SplitNN": "s", "SecureBoost": "^", "FedOnce-L0": "D"}
+
+
+def _grid(count: int, columns: int = 3) -> tuple[Any, list[Any]]:
+    rows = ceil(count / columns)
+    figure, axes = plt.subplots(
+        rows, min(columns, count), figsize=(4.2 * min(columns, count), 3.3 * rows), squeeze=False
+    )
+    flat = list(axes.flat)
+    for unused in flat[count:]:
+        unused.axis("off")
+    return figure, flat
+
+
+def _label(axis: Any, lines: Sequence[Line]) -> None:
+    axis.set_ylabel("accuracy (%)" if lines[0]["metric"] == "accuracy" else "RMSE")
+    axis.set_title(title(lines[0]), fontsize=10)
+    axis.grid(alpha=0.25)
+
+
+def _save(figure: Any, axes: Sequence[Any], path: Path) -> None:
+    """Write a picture with one legend for all of its parts."""
+    handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.tight_layout(rect=(0, 0.04 + 0.12 / figure.get_figheight(), 1, 1))
+    figure.legend(
+        handles.values(),
+        handles.keys(),
+        loc="lower center",
+        ncols=min(5, max(1, len(handles))),
+        frameon=False,
+        fontsize=9,
+    )
+    figure.savefig(path, dpi=80, metadata={"Software": None})
+    plt.close(figure)
+
+
+def performance(folder: Path) -> None:
+    """Draw each method by host, a part a data set, as in the paper's figure."""
+    groups = list(by_data(results("performance")).values())
+    figure, axes = _grid(len(groups))
+    for axis, group in zip(axes, groups, strict=False):
+        hosts = sorted(order(group, "host"), key=lambda name: (len(name), name))
+        for method in METHODS:
+            runs = pick(group, method=method)
+            by_host = {host: [line["value"] for line in pick(runs, host=host)] for host in hosts}
+            present = [host for host in hosts if by_host[host]]
+            if not present:
+                continue
+            if len(present) == 1 and method not in ("FedOnce-L0", "Solo", "FedOnce"):
+                axis.axhline(np.mean(by_host[present[0]]), color=COLOURS[method], label=method, lw=1.2, ls="--")
+                continue
+            means, spreads = ([f(by_host[host]) for host in present] for f in (np.mean, np.std))
+            where = [hosts.index(host) for host in present]
+            axis.errorbar(
+                where, means, spreads, color=COLOURS[method], label=method, marker=MARKS.get(method, "."), capsize=2
+            )
+        axis.set_xticks(range(len(hosts)), [name.removeprefix("party") for name in hosts])
+        axis.set_xlabel("host")
+        _label(axis, group)
+    _save(figure, axes, folder / "performance.png")
+
+
+def communication(folder: Path, experiment: str = "communication") -> None:
+    """Draw accuracy against bytes."""
+    groups = list(by_data(results(experiment)).values())
+    figure, axes = _grid(len(groups))
+    for axis, group in zip(axes, groups, strict=False):
+        for method, by in (
+            ("SplitNN", "epochs"),
+            ("SecureBoost", "trees"),
+            ("FedOnce multi-round", "epochs"),
+            ("FedOnce", "epochs"),
+        ):
+            points = curve(pick(group, method=method), by)
+            if points:
+                line = "none" if method == "FedOnce" else "-"
+                axis.errorbar(
+                    [point.bytes for point in points], [point.mean for point in points], [point.spread for point in points],
+                    color=COLOURS[method], label=method, marker=MARKS[method], capsize=2, ls=line,
+                    ms=13 if method == "FedOnce" else 5, zorder=3 if method == "FedOnce" else 2,
+                )  # fmt: skip
+        axis.set_xscale("log")
+        axis.set_xlabel("payload of training (bytes)")
+        _label(axis, group)
+    _save(figure, axes, folder / f"{experiment}.png")
+
+
+def cifar10(folder: Path) -> None:
+    """Draw CIFAR-10's bytes."""
+    communication(folder, "cifar10")
+
+
+def varied(folder: Path, experiment: str, by: str, label: str, log: bool = False) -> None:
+    """Draw every method of an experiment by what was varied."""
+    groups = list(by_data(results(experiment)).values())
+    figure, axes = _grid(len(groups))
+    for axis, group in zip(axes, groups, strict=False):
+        for method in order(group, "method"):
+            runs = pick(group, method=method)
+            found = [(value, pick(runs, **{by: value})) for value in order(group, by)]
+            found = [(value, lines) for value, lines in found if lines]
+            colour = COLOURS.get(method, "#777777")
+            if method == "Combine" or not found:
+                axis.axhline(np.mean([line["value"] for line in runs]), color=colour, ls="--", label=method)
+                continue
+            values, means, spreads = zip(
+                *((v, *(f([line["value"] for line in lines]) for f in (np.mean, np.std))) for v, lines in found),
+                strict=True,
+            )
+            axis.errorbar(values, means, spreads, color=colour, label=method, marker=MARKS.get(method, "."), capsize=2)
+        if log:
+            axis.set_xscale("log")
+        axis.set_xlabel(label)
+        _label(axis, group)
+    _save(figure, axes, folder / f"{experiment}.png")
+
+
+def frontier(folder: Path) -> None:
+    """Draw accuracy against bytes a row and guest, a picture a data set."""
+    for (name, _), group in by_data(frontier_lines()).items():
+        figure, axis = plt.subplots(figsize=(7, 4.3))
+        sizes = _sizes(group)
+        for method in dict.fromkeys(found[1] for found in sizes):
+            for bits in order(group, "bits"):
+                here = sorted((s for s in sizes if s[1] == method and s[3] == bits), key=lambda found: found[0])
+                if here:
+                    axis.plot(
+                        [found[0] for found in here], [np.mean([x["value"] for x in found[4]]) for found in here],
+                        color=COLOURS[method], ls={4: ":", 8: "-", 32: "--"}[bits], marker={4: "v", 8: "o", 32: "s"}[bits],
+                        label=f"{method.removeprefix('FedOnce-')}, {bits} bits", ms=5,
+                    )  # fmt: skip
+        beside = frontier_beside(name, group)
+        split = curve(beside["SplitNN"], "epochs")
+        if split:
+            per = beside["SplitNN"][0]["rows"] * (group[0]["parties"] - 1)
+            axis.plot(
+                [p.bytes / per for p in split],
+                [p.mean for p in split],
+                color=COLOURS["SplitNN"],
+                marker="s",
+                label="SplitNN",
+            )
+        for method in ("Solo", "Combine"):
+            if beside[method]:
+                axis.axhline(
+                    np.mean([line["value"] for line in beside[method]]), color=COLOURS[method], ls="--", label=method
+                )
+        axis.set_xscale("log")
+        axis.set_xlabel("payload: bytes a row and guest")
+        _label(axis, group)
+        axis.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        figure.savefig(
+            folder / f"frontier-{_file(group[0])}.png", dpi=80, bbox_inches="tight", metadata={"Software": None}
+        )
+        plt.close(figure)
+
+
+def draw(folder: Path) -> None:
+    """Draw every picture of the report."""
+    folder.mkdir(parents=True, exist_ok=True)
+    performance(folder)
+    communication(folder)
+    cifar10(folder)
+    varied(folder, "dimension", "dim", "d, values a row", log=True)
+    varied(folder, "parties", "parties", "k, number of parties", log=True)
+    varied(folder, "biased", "biased", "alpha, the host's share of the dominant columns")
+    varied(folder, "noise", "noise", "sigma_r")
+    varied(folder, "laggy", "absent", "guests absent")
+    frontier(folder)

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fedonce import FedOnceClassifier, FedOnceRegressor, Guest, Host, InputError, MessageError, Recipe, Rounds, protocol
+from fedonce.engine.local import LocalEngine
+from fedonce.learners import NAT, Random
+from fedonce.message import Representation, Scale
+from fedonce.multiround import GuestSide, _symmetric
+from fedonce.tables import Table
+from tests.conftest import make_table
+
+COLUMNS = {"shop": slice(3, 6), "telco": slice(6, 8)}
+RECIPE = Recipe(encoder_hidden=(8,), encoder_dim=4, head=(8,), epochs=5, batch=64, rate=1e-2, guest_dropout=0.0)
+
+
+def engine(X, learner="pca", bits=32, present=None, dim=2):
+    guests = {name: Guest(name, learner, dim, bits, epochs=2 if learner == "nat" else None) for name in COLUMNS}
+    return LocalEngine(guests, {name: Table.of(X[:, columns]) for name, columns in COLUMNS.items()}, present or {})
+
+
+def fit(rounds, learner="pca", bits=32, present=None, recipe=RECIPE, n=300):
+    X, y = make_table(n)
+    host, parties = Host("bank", recipe=recipe), engine(X, learner, bits, present)
+    return host, parties, protocol.fit(host, X[:, :3], y, parties, rounds), X, y
+
+
+def test_a_round_is_one_batch_forward_and_back_and_all_of_it_is_counted():
+    traffic = (fitted := fit(Rounds(rounds=7, batch=50))[2]).traffic
+    # The one message, then an opening, seven rounds of two messages and a closing, from each of two guests.
+    assert traffic.rounds == 7
+    assert traffic.messages == 2 * (1 + 1 + 7 * 2 + 1)
+    assert traffic.payload_bytes == 2 * 4 * 2 * (300 + 7 * 50 * 2)
+    assert traffic.bytes > traffic.payload_bytes
+    assert 2 * 4 * 2 * 7 * 50 < traffic.bytes_to_guests < traffic.bytes / 2
+    assert sum(traffic.per_guest.values()) == traffic.bytes
+    assert len(fitted.history) == 5 + 2  # the host's own epochs, and those that the rounds began
+
+
+@pytest.mark.parametrize(
+    ("rounds", "expected"),
+    [(Rounds(epochs=2, batch=100), 6), (Rounds(epochs=0.5, batch=100), 2), (Rounds(rounds=4, epochs=9, batch=100), 4)],
+)
+def test_rounds_end_by_rounds_or_epochs(rounds, expected):
+    assert fit(rounds)[2].traffic.rounds == expected
+
+
+def test_rounds_end_by_bytes():
+    limit = 60_000
+    traffic = fit(Rounds(bytes=limit, batch=50))[2].traffic
+    closing = 2 * 800  # bytes of the last messages, which carry no rows
+    assert limit - 7000 < traffic.bytes <= limit + closing
+    with pytest.raises(InputError, match="do not allow one round"):
+        fit(Rounds(bytes=5000))
+
+
+def test_the_first_values_of_rounds_are_those_of_the_one_message():
+    X, y = make_table()
+    for learner in ("pca", "nat", "random"):
+        parties = engine(X, learner)
+        protocol.fit(Host("bank", recipe=RECIPE), X[:, :3], y, parties)
+        guest = parties.parties["shop"]
+        sent = guest.represent(X[:, COLUMNS["shop"]]).values
+        side = GuestSide(guest, parties.tables["shop"], None, Rounds(rounds=1), 300, "bank")
+        first = Representation.from_bytes(side.forward(np.arange(300)), "shop").values
+        np.testing.assert_allclose(first, sent, atol=1e-5)
+
+
+def test_rounds_are_split_learning(float64):
+    """Two guests and a host that exchange messages end where one network, trained in one place, ends."""
+    X, y = make_table(128)
+    rounds, recipe = Rounds(rounds=6, batch=32, start="random"), replace(RECIPE, schedule="constant")
+    host = Host("bank", recipe=recipe)
+    guests = {name: Guest(name, Random(hidden=(5,)), 2, 32) for name in COLUMNS}
+    parties = LocalEngine(guests, {name: Table.of(X[:, columns]) for name, columns in COLUMNS.items()}, {})
+    batches, start = [], {}
+
+    class Watched(LocalEngine):
+        def begin_rounds(self, training):
+            super().begin_rounds(training)
+            start.update({name: (copy.deepcopy(side.network), side.own) for name, side in self.sides.items()})
+            start["bank"] = copy.deepcopy(host.model)
+
+        def forward(self, batch):
+            batches.append(batch)
+            return super().forward(batch)
+
+    protocol.fit(host, X[:, :3], y, Watched(parties.parties, parties.tables, {}), rounds)
+    model = start.pop("bank")
+    own = torch.from_numpy(host.preparation.transform(Table.of(X[:, :3]))).to(torch.float64)
+    parameters = [*model.parameters(), *(p for network, _ in start.values() for p in network.parameters())]
+    training = rounds.training(recipe, 128)
+    optimizer = torch.optim.AdamW(parameters, lr=training.rate, weight_decay=training.weight_decay)
+    for batch in batches:
+        values = torch.cat([network(rows[batch]) for network, rows in start.values()], dim=1)
+        loss = torch.nn.functional.cross_entropy(
+            model(own[batch], values, torch.ones(len(batch), 2)), torch.from_numpy(y)[batch]
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    for found, expected in zip(host.model.parameters(), model.parameters(), strict=True):
+        torch.testing.assert_close(found.detach(), expected.detach(), atol=1e-6, rtol=1e-5)
+    for name, (network, _) in start.items():
+        for found, expected in zip(guests[name].learner.fitted().parameters(), network.parameters(), strict=True):
+            torch.testing.assert_close(found.detach(), expected.detach(), atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("learner", ["pca", "nat"])
+@pytest.mark.parametrize("bits", [32, 8])
+def test_rounds_learn_what_one_message_of_one_value_cannot_say(learner, bits):
+    """The class needs products of the guest's columns; one value that was made without labels does not tell them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 6))
+    y = (0.3 * X[:, 0] + X[:, 2] * X[:, 3] + X[:, 4] * X[:, 5] > 0).astype(int)
+    parties, train, test = {"bank": [0, 1], "shop": [2, 3, 4, 5]}, slice(0, 1200), slice(1200, None)
+    settings = {"learner": learner, "dim": 1, "bits": bits, "random_state": 0, "host_epochs": 10}
+    once = FedOnceClassifier(parties, **settings).fit(X[train], y[train])
+    more = FedOnceClassifier(parties, rounds=Rounds(epochs=40, rate=5e-3), **settings).fit(X[train], y[train])
+    assert once.score(X[test], y[test]) < 0.7
+    assert more.score(X[test], y[test]) > 0.8
+    assert more.traffic_.rounds > 0
+
+
+def test_a_guest_may_lack_rows_and_the_same_seed_gives_the_same_model():
+    X, y = make_table()
+    mask = np.arange(300) % 4 > 0
+    runs = [
+        FedOnceRegressor({"bank": [0, 1, 2], "shop": [3, 4, 5], "telco": [6, 7]}, dim=2, host_epochs=3, rounds=9, random_state=1)
+        .fit(X, y.astype(float), present={"shop": mask, "telco": False})
+        for _ in range(2)
+    ]  # fmt: skip
+    assert runs[0].absent_ == ("telco",)
+    assert runs[0].traffic_.rounds == 9
+    first, second = (run.predict(X, present={"shop": mask}) for run in runs)
+    np.testing.assert_array_equal(first, second)
+    with pytest.raises(InputError, match="need every row of party 'shop'"):
+        fit(Rounds(rounds=1, start="random"), present={"shop": mask})
+
+
+def test_a_start_from_random_sends_no_first_message():
+    _, _, fitted, _, _ = fit(Rounds(rounds=3, batch=100, start="random"), learner="nat")
+    assert fitted.representations == {}
+    assert fitted.traffic.messages == 2 * (1 + 3 * 2 + 1)
+    assert fitted.overlap == {"shop": 1.0, "telco": 1.0}
+
+
+def test_after_rounds_old_messages_are_refused():
+    host, parties, _, X, _ = fit(Rounds(rounds=3), bits=8)
+    old = engine(X, bits=8)
+    old.learn()
+    with pytest.raises(MessageError, match="not those of the training"):
+        host.outputs(X[:, :3], [Representation.from_bytes(data) for data in old.represent().values()])
+    assert protocol.predict(host, X[:, :3], parties).outputs.shape == (300, 2)
+
+
+def test_a_gradient_for_other_rows_is_refused():
+    X, y = make_table()
+    parties = engine(X)
+    protocol.fit(Host("bank", recipe=RECIPE), X[:, :3], y, parties)
+    guest = parties.parties["shop"]
+    side = GuestSide(guest, parties.tables["shop"], None, Rounds(rounds=1), 300, "bank")
+    side.begin(Rounds(rounds=1).training(RECIPE, 300))
+    forged = Representation.encode(
+        np.zeros((3, 2), np.float32), bits=32, scale=Scale.fit(np.zeros((3, 2), np.float32), 32), party="bank", rows="x"
+    ).to_bytes()
+    with pytest.raises(MessageError, match="without having sent"):
+        side.backward(forged)
+    side.forward(np.arange(3))
+    with pytest.raises(MessageError, match="other rows or values"):
+        side.backward(forged)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_gradient_of_zero_stays_zero(bits):
+    gradient = np.array([[0.0, 0.0], [0.3, 0.0], [-0.7, 0.0]], np.float32)
+    scale = _symmetric(gradient, bits)
+    decoded = scale.decode(scale.encode(gradient, bits), bits)
+    np.testing.assert_allclose(decoded[0], 0, atol=1e-7)
+    np.testing.assert_allclose(decoded, gradient, atol=0.7 / (2 ** (bits - 1) - 1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "'rounds' parameter of Rounds must be given"),
+        ({"rounds": 0}, "positive integer"),
+        ({"rounds": 1.5}, "positive integer"),
+        ({"epochs": -1}, "positive number"),
+        ({"epochs": True}, "positive number"),
+        ({"bytes": 0}, "positive integer"),
+        ({"rounds": 1, "bits": 7}, "one of 32, 16, 8, 4"),
+        ({"rounds": 1, "start": "cold"}, "'one-shot' or 'random'"),
+    ],
+)
+def test_wrong_settings_are_refused(settings, reason):
+    with pytest.raises(InputError, match=reason):
+        Rounds(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"rounds": -1}, "'rounds' parameter of FedOnceClassifier must be an integer of at least 0"),
+        ({"rounds": "many"}, "'rounds' parameter"),
+        ({"representation_noise": -0.1}, "'representation_noise' parameter"),
+        ({"representation_noise": float("nan")}, "'representation_noise' parameter"),
+        ({"rounds": 3, "representation_noise": 0.1}, "noise averages out"),
+    ],
+)
+def test_the_estimator_refuses_wrong_settings(settings, reason):
+    X, y = make_table()
+    with pytest.raises(InputError, match=reason):
+        FedOnceClassifier(**settings).fit(X, y)
+
+
+def test_images_and_a_learner_that_is_a_network_of_convolutions():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 1, 8, 16))
+    y = (X[:, 0, :, :8].mean(axis=(1, 2)) > X[:, 0, :, 8:].mean(axis=(1, 2))).astype(int)
+    from fedonce import tiles
+
+    model = FedOnceClassifier(
+        tiles((8, 16), (1, 2)), learner=NAT(epochs=1), dim=3, host_epochs=1, rounds=4, random_state=0
+    )
+    model.fit(X.reshape(120, -1), y)
+    assert model.traffic_.rounds == 4
+    assert model.predict(X.reshape(120, -1)).shape == (120,)
