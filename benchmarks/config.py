@@ -23,6 +23,8 @@ class Config:
         Epochs of the host's own training, and of the guests'; None: the recipe's and the learner's.
     trees, depth : int
         SecureBoost.
+    federated : bool
+        SecureBoost: whether real workers train it, up to ten parties; if not, XGBoost in one place, whose model is equal.
     noise : float
         Scale of the Gaussian noise on representations.
     absent : int
@@ -42,6 +44,7 @@ class Config:
     guest_epochs: int | None = None
     trees: int = 100
     depth: int = 6
+    federated: bool = True
     noise: float = 0.0
     absent: int = 0
     probe: bool = False

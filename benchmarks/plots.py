@@ -14,7 +14,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from benchmarks.figures import Line, by_data, curve, order, pick, results, title
-from benchmarks.sections import METHODS, _file, _sizes, frontier_beside, frontier_lines
+from benchmarks.sections import METHODS, file_name, frontier_beside, frontier_lines, message_sizes
 
 # One colour a method, in every picture; the palette of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = {
@@ -144,7 +144,7 @@ def frontier(folder: Path) -> None:
     """Draw accuracy against bytes a row and guest, a picture a data set."""
     for (name, _), group in by_data(frontier_lines()).items():
         figure, axis = plt.subplots(figsize=(7, 4.3))
-        sizes = _sizes(group)
+        sizes = message_sizes(group)
         for method in dict.fromkeys(found[1] for found in sizes):
             for bits in order(group, "bits"):
                 here = sorted((s for s in sizes if s[1] == method and s[3] == bits), key=lambda found: found[0])
@@ -175,7 +175,7 @@ def frontier(folder: Path) -> None:
         _label(axis, group)
         axis.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         figure.savefig(
-            folder / f"frontier-{_file(group[0])}.png", dpi=80, bbox_inches="tight", metadata={"Software": None}
+            folder / f"frontier-{file_name(group[0])}.png", dpi=80, bbox_inches="tight", metadata={"Software": None}
         )
         plt.close(figure)
 

@@ -40,28 +40,33 @@ def report() -> str:
 
 HEAD = """# Results
 
-Every table and figure of the paper, made anew, and a few that it does not have. All of this page is written by `python -m benchmarks.report` from
-the JSON lines in [benchmarks/results](../benchmarks/results); a line is one run, with its settings, bytes, seconds, commit and machine. To make a
-result again: `FEDONCE_DATA=... python -m benchmarks.run NAME`, where NAME is a file in [benchmarks/experiments](../benchmarks/experiments).
+Every table and figure of the paper, made anew, and a few that it does not have. All of this page is written by
+`python -m benchmarks.report` from the JSON lines in [benchmarks/results](../benchmarks/results); a line is one run, with its
+settings, bytes, seconds, commit and machine. To make a result again: `FEDONCE_DATA=... python -m benchmarks.run NAME`, where NAME
+is a file in [benchmarks/experiments](../benchmarks/experiments).
 
 How numbers were made:
-- Scores are on test rows, after the last epoch; nothing was chosen by them. Errors are of the target scaled to 0..1 by its training range, as in the
-  paper; MovieLens is in stars.
+- Scores are on test rows, after the last epoch; nothing was chosen by them. Errors are of the target scaled to 0..1 by its
+  training range, as in the paper; MovieLens is in stars.
 - "±" is the spread (standard deviation) over what a table says: seeds, folds or hosts.
-- *FedOnce* is ours: default recipe, a learner chosen by `auto`, 8 bits a value (images 4). *FedOnce-L0* is the paper's: NAT, its networks and
-  hyperparameters, float32, one seed.
-- Bytes are payload: values, without headers. SplitNN's are float32 in both directions, as it is usually run; with 8 bits it would need a quarter.
-- The paper prints few numbers; most of its results are figures. What it prints is in [paper.toml](../benchmarks/paper.toml) and stands beside ours."""
+- *FedOnce* is ours: default recipe, a learner chosen by `auto`, 8 bits a value (images 4). *FedOnce-L0* is the paper's: NAT, its
+  networks and hyperparameters, float32, one seed.
+- Bytes are payload: values, without headers. SplitNN's are float32 in both directions, as it is usually run; with 8 bits it would
+  need a quarter. SecureBoost's are those of its protocol without encryption (`benchmarks/methods/secureboost.py` has the formula).
+- The paper prints few numbers; most of its results are figures. What it prints is in [paper.toml](../benchmarks/paper.toml) and
+  stands beside ours."""
 
-PRIVATE = """The paper prints {count} numbers of private training (its table of FedOnce-L1 and Priv-Baseline by epsilon). They are in
-[paper.toml](../benchmarks/paper.toml). This version cannot keep a privacy budget, so there is nothing of ours beside them yet."""
+PRIVATE = """The paper prints {count} numbers of private training (its table of FedOnce-L1 and Priv-Baseline by epsilon). They
+are in [paper.toml](../benchmarks/paper.toml). This version cannot keep a privacy budget, so there is nothing of ours beside
+them yet."""
 
 
 def _origin(experiment: Experiment) -> str:
     source = f"The paper: `{experiment.paper}`." if experiment.paper else "Not in the paper."
     lines = results(experiment.name)
     machines = ", ".join(dict.fromkeys(line["machine"] for line in lines)) or "not measured yet"
-    return f"{experiment.question.strip()}\n\n{source} `python -m benchmarks.run {experiment.name}`, {len(lines)} runs ({machines})."
+    command = f"`python -m benchmarks.run {experiment.name}`"
+    return f"{experiment.question.strip()}\n\n{source} {command}, {len(lines)} runs ({machines})."
 
 
 def _partial(experiments: dict[str, Experiment]) -> str:
@@ -98,7 +103,10 @@ def _missing(experiments: dict[str, Experiment]) -> str:
                 )
     if not rows:
         return "Nothing."
-    text = "What was not run, and the command that fills it. Files of gisette and NUS-WIDE could not be had; `fedonce data fetch NAME` gets them.\n\n"
+    text = (
+        "What was not run, and the command that fills it. The files of gisette and NUS-WIDE were not to be had; "
+        "`fedonce data fetch NAME` gets them.\n\n"
+    )
     return text + "\n".join(rows)
 
 

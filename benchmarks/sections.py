@@ -49,8 +49,8 @@ def performance() -> str:
         ]
     wire = [line for line in results("performance") if line["wire"]]
     parts = [
-        "Accuracy in per cent or root mean squared error (target scaled to 0..1 by its training range). Mean over hosts and seeds; in "
-        "brackets the means of the worst and the best host.",
+        "Accuracy in per cent, or root mean squared error. Mean over hosts and seeds; in brackets the means of the worst and the "
+        "best host.",
         table(["data (parties)", *METHODS], rows),
         "Payload of training: float32 for all but FedOnce, whose values have 8 bits (images 4).",
         table(["data (parties)", *METHODS], sizes),
@@ -270,10 +270,11 @@ def unsupervised() -> str:
         words += _against_paper(group)
     text = "Accuracy or error of FedOnce, in brackets the linear probe's.\n\n"
     text += table(["data (parties)", "message", *methods], rows)
+    entries = {(entry.data or "", entry.method): entry.value for entry in paper.find(table="tab:apdx_pca")}
     printed = [
-        [TITLES[name], *(f"{entry.value}" for m in ("FedOnce-L0", "FedOnce-PCA") for entry in paper.find(table="tab:apdx_pca", data=name, method=m))]
-        for name in dict.fromkeys(entry.data or "" for entry in paper.find(table="tab:apdx_pca"))
-    ]  # fmt: skip
+        [TITLES[name], *(f"{entries[name, method]}" for method in ("FedOnce-L0", "FedOnce-PCA"))]
+        for name in dict.fromkeys(name for name, _ in entries)
+    ]
     text += "\n\nThe paper prints:\n\n" + table(["data", "FedOnce-L0 (NAT)", "FedOnce-PCA"], printed)
     return text + "\n\n" + "\n".join(f"- {word}" for word in words)
 
@@ -289,7 +290,7 @@ def _against_paper(group: Sequence[Line]) -> list[str]:
         mean = float(np.mean([line["value"] for line in ours]))
         text = f"{title(ours[0])}, {entry.method}: the paper prints {entry.value} %, here {mean:.2f} %"
         if mean - entry.value > 20:
-            text += ": the paper's number looks like a defect (a PCA fitted on the test rows anew, say), not like a property of PCA"
+            text += ": the paper's number looks like a defect (a PCA fitted anew on the test rows, say), not like what PCA can do"
         elif not ours[0]["complete"]:
             text += f" on part of the data ({ours[0]['note']})"
         found.append(text + ".")
@@ -354,7 +355,7 @@ def frontier() -> str:
     parts = []
     for (name, _), group in by_data(frontier_lines()).items():
         rows = []
-        for line in sorted(_sizes(group), key=lambda found: (found[0], found[1])):
+        for line in sorted(message_sizes(group), key=lambda found: (found[0], found[1])):
             each, method, dim, bits, runs = line
             rows.append([f"{each:g}", method.removeprefix("FedOnce-"), f"{dim} x {bits}", mean_cell(runs)])
         lines_ = frontier_beside(name, group)
@@ -368,14 +369,14 @@ def frontier() -> str:
                 "SplitNN " + ", ".join(f"{number(p.mean, metric)} at {p.bytes / rows_ / guests:,.0f} B" for p in split)
             )
         parts.append(
-            f"**{title(group[0])}**\n\n![{name}](results/frontier-{_file(group[0])}.png)\n\n"
+            f"**{title(group[0])}**\n\n![{name}](results/frontier-{file_name(group[0])}.png)\n\n"
             + table(["B a row and guest", "learner", "values x bits", "accuracy or error"], rows)
             + f"\n\nBeside: {'; '.join(beside)}."
         )
     return "\n\n".join(parts)
 
 
-def _file(line: Line) -> str:
+def file_name(line: Line) -> str:
     return line["data"] + ("-" + line["loader"]["target"] if line["loader"] else "")
 
 
@@ -410,7 +411,7 @@ def _of_one_experiment(lines: Sequence[Line], method: str, host: str) -> list[Li
     return pick(found, experiment=first)
 
 
-def _sizes(group: Sequence[Line]) -> list[tuple[float, str, int, int, list[Line]]]:
+def message_sizes(group: Sequence[Line]) -> list[tuple[float, str, int, int, list[Line]]]:
     """Return each size of message with its runs."""
     found = []
     for key in dict.fromkeys((line["method"], look(line, "dim"), look(line, "bits")) for line in group):

@@ -55,7 +55,7 @@ def run(problem: Problem, config: Config, seed: int) -> Result:
         return Result(None, note=NO_IMAGES)
     rows = Rows.of(problem)
     parameters = rows.parameters(config.depth, seed)
-    if not 1 < len(rows.train) <= MOST_PARTIES:
+    if not (config.federated and 1 < len(rows.train) <= MOST_PARTIES):
         return _centralised(problem, config, rows, parameters)
     _require_federation()
     try:
