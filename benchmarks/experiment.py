@@ -107,7 +107,7 @@ def load(path: Path | str) -> Experiment:
         path = FOLDER / f"{path}.toml"
     if not path.exists():
         names = sorted(found.stem for found in FOLDER.glob("*.toml"))
-        raise InputError(f"There is no experiment {str(path)!r}; {_suggest(path.stem, names)}")
+        raise InputError(f"There is no experiment {str(path)!r}; {suggest(path.stem, names)}")
     try:
         content = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
@@ -148,16 +148,17 @@ def _case(given: dict[str, Any], where: str) -> Case:
 def _check_keys(given: Mapping[str, Any], allowed: list[str], where: str) -> None:
     for name in given:
         if name not in allowed:
-            raise InputError(f"{where}: unknown key {name!r}; {_suggest(name, allowed)}")
+            raise InputError(f"{where}: unknown key {name!r}; {suggest(name, allowed)}")
 
 
 def _check_names(given: tuple[str, ...], allowed: list[str], where: str, what: str) -> None:
     for name in given:
         if name not in allowed:
-            raise InputError(f"{where}: unknown {what} {name!r}; {_suggest(name, allowed)}")
+            raise InputError(f"{where}: unknown {what} {name!r}; {suggest(name, allowed)}")
 
 
-def _suggest(name: str, allowed: list[str]) -> str:
+def suggest(name: str, allowed: list[str]) -> str:
+    """Say which known name was probably meant."""
     close = get_close_matches(name, allowed, 1)
     return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(allowed)}."
 

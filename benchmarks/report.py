@@ -52,7 +52,7 @@ How numbers were made:
 - *FedOnce* is ours: default recipe, a learner chosen by `auto`, 8 bits a value (images 4). *FedOnce-L0* is the paper's: NAT, its
   networks and hyperparameters, float32, one seed.
 - Bytes are payload: values, without headers. SplitNN's are float32 in both directions, as it is usually run; with 8 bits it would
-  need a quarter. SecureBoost's are those of its protocol without encryption (`benchmarks/methods/secureboost.py` has the formula).
+  need a quarter. SecureBoost's are those of its protocol without encryption (formula: `benchmarks/methods/secureboost.py`).
 - The paper prints few numbers; most of its results are figures. What it prints is in [paper.toml](../benchmarks/paper.toml) and
   stands beside ours."""
 

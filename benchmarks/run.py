@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks import store
 from benchmarks.config import Config
 from benchmarks.data import fetch
-from benchmarks.experiment import Case, Cell, Experiment, key, load, small
+from benchmarks.experiment import Case, Cell, Experiment, key, load, small, suggest
 from benchmarks.methods import METHODS
 from benchmarks.problem import Problem
 from fedonce import FedOnceError, InputError, biased
@@ -127,9 +127,9 @@ def _tell(line: dict[str, Any]) -> None:
 class Wanted:
     """Which runs of an experiment are asked for: by data, by method, by part."""
 
-    def __init__(self, data: str | None, methods: str | None, shard: str) -> None:
-        self.names = data.split(",") if data else None
-        self.methods = methods.split(",") if methods else None
+    def __init__(self, experiment: Experiment, data: str | None, methods: str | None, shard: str) -> None:
+        self.names = _listed(data, "--data", [name for case in experiment.cases for name in case.data])
+        self.methods = _listed(methods, "--methods", [name for case in experiment.cases for name in case.methods])
         part, _, parts = shard.partition("/")
         if not (part.isdigit() and parts.isdigit() and 1 <= int(part) <= int(parts)):
             raise InputError(f"--shard must be like 1/4, the first of four parts. Got {shard!r}.")
@@ -146,6 +146,18 @@ class Wanted:
         return number % self.parts == self.part - 1 and (self.methods is None or cell.method in self.methods)
 
 
+def _listed(given: str | None, option: str, known: list[str]) -> list[str] | None:
+    """Return the names of an option; None: all. A name that the experiment does not have is an error."""
+    if given is None:
+        return None
+    for name in given.split(","):
+        if name not in known:
+            raise InputError(
+                f"{option} {name!r} is not in this experiment; {suggest(name, list(dict.fromkeys(known)))}"
+            )
+    return given.split(",")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="a TOML file, or its name in benchmarks/experiments")
@@ -159,12 +171,12 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         experiment = load(given.file)
-        wanted = Wanted(given.data, given.methods, given.shard)
-        out = given.out or store.RESULTS / f"{experiment.name}.jsonl"
-        if not given.smoke:
-            return int(run(experiment, out, given.seeds, given.device, wanted) > 0)
+        experiment = small(experiment) if given.smoke else experiment
+        wanted = Wanted(experiment, given.data, given.methods, given.shard)
         with tempfile.TemporaryDirectory() as folder:
-            return int(run(small(experiment), given.out or Path(folder) / "smoke.jsonl", 1, given.device, wanted) > 0)
+            kept = Path(folder) if given.smoke else store.RESULTS
+            out = given.out or kept / f"{experiment.name}.jsonl"
+            return int(run(experiment, out, given.seeds, given.device, wanted) > 0)
     except FedOnceError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 3

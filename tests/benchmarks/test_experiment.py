@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.experiment import FOLDER, load, small
+from fedonce import InputError
+
+NAMES = sorted(path.stem for path in FOLDER.glob("*.toml"))
+WHOLE = """
+title = "A title"
+[[cases]]
+data = "phishing"
+methods = ["Solo"]
+"""
+
+
+def written(tmp_path, text):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def test_there_is_an_experiment_for_every_table_and_figure_of_the_paper():
+    labels = {load(name).paper for name in NAMES}
+    assert {
+        "fig:exp_perf_comm", "fig:apdx_post_comm", "tab:train_time", "fig:exp_perf_hyper", "fig:exp_scale", "fig:exp_perf_bias",
+        "tab:apdx_pca", "tab:noise_repr", "fig:comm_cifar10",
+    } <= labels  # fmt: skip
+
+
+def test_a_file_is_read_by_its_path_or_its_name(tmp_path):
+    assert load(written(tmp_path, WHOLE)).cases[0].data == ("phishing",)
+    assert load("laggy").name == "laggy"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("title", "titel"), "unknown key 'titel'; did you mean 'title'"),
+        (("methods", "metods"), "case 1: unknown key 'metods'; did you mean 'methods'"),
+        (('"Solo"', '"SplitN"'), "unknown method 'SplitN'; did you mean 'SplitNN'"),
+        (('"phishing"', '"fishing"'), "unknown data set 'fishing'; did you mean 'phishing'"),
+        (("methods", "config = { dims = 3 }\nmethods"), "config: unknown key 'dims'; did you mean 'dim'"),
+        (("methods", "vary = { dim = 3 }\nmethods"), "vary.dim must be a list"),
+        (("methods", "vary = { noize = [3] }\nmethods"), "unknown key 'noize'; did you mean 'noise'"),
+        (("methods", "division = { parts = 3 }\nmethods"), "unknown key 'parts'"),
+        (("methods", "seeds = 0\nmethods"), "'seeds' must be an integer of at least 1. Got 0"),
+        (("methods", "folds = 2.5\nmethods"), "'folds' must be an integer"),
+        (("methods", 'hosts = "some"\nmethods'), "'hosts' must be 'first', 'all' or a list"),
+        (('data = "phishing"', ""), "'data' is missing"),
+        (("[[cases]]", "[cases"), "is not TOML"),
+    ],
+)
+def test_what_an_experiment_does_not_know_is_an_error_that_suggests(tmp_path, change, reason):
+    with pytest.raises(InputError, match=reason):
+        load(written(tmp_path, WHOLE.replace(*change)))
+
+
+def test_an_unknown_file_suggests_a_known_one():
+    with pytest.raises(InputError, match="did you mean 'performance'"):
+        load("performanse")
+
+
+def test_what_is_varied_is_combined(tmp_path):
+    more = "config = { bits = 8 }\nvary = { dim = [1, 2], noise = [0.0, 1.0] }\ndivision = { biased = [0, 1], p = 3 }\nmethods"
+    case = load(written(tmp_path, WHOLE.replace("methods", more))).cases[0]
+    assert list(case.configs()) == [{"bits": 8, "dim": d, "noise": s} for d in (1, 2) for s in (0.0, 1.0)]
+    assert list(case.divisions()) == [{"biased": 0, "p": 3}, {"biased": 1, "p": 3}]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_small_run_needs_no_file(name):
+    for case in small(load(name)).cases:
+        assert set(case.data) <= {"digits", "breast-cancer", "diabetes"}
+        assert case.seeds == 1
+        assert case.folds <= 1

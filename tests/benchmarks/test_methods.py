@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.config import Config
+from benchmarks.data import breast_cancer, diabetes
+from benchmarks.methods import METHODS, fedonce, multiround, splitnn
+from benchmarks.problem import Problem
+from benchmarks.run import parties_of
+from fedonce import FedOnceClassifier, Host
+
+QUICK = Config(dim=2, host_epochs=3, guest_epochs=1, device="cpu")
+
+
+def problem(data=None, host="party1", parties=5):
+    data = data or breast_cancer()
+    return Problem(data, parties_of(data, {"parties": parties}), host, *data.split(0))
+
+
+def test_solo_sees_the_host_s_columns_alone_and_combine_sees_all():
+    one = problem()
+    changed = one.X.copy()
+    changed[:, 6:] = 0  # party 1 has the first six columns
+    hidden = replace(one, X=changed)
+    assert METHODS["Solo"].run(one, QUICK, 0).value == METHODS["Solo"].run(hidden, QUICK, 0).value
+    assert METHODS["Combine"].run(one, QUICK, 0).value != METHODS["Combine"].run(hidden, QUICK, 0).value
+
+
+def test_fedonce_gives_what_the_estimator_gives():
+    one = problem()
+    result = fedonce.run(one, replace(QUICK, learner="pca"), seed=7)
+    model = FedOnceClassifier(one.parties, host="party1", learner="pca", dim=2, host_epochs=3, device="cpu")
+    model.random_state = type("Fixed", (np.random.RandomState,), {"randint": lambda self, high: 7})()
+    model.fit(one.X, one.y)
+    assert result.value == pytest.approx(100 * model.score(one.X_test, one.y_test))
+    assert (result.messages, result.payload, result.bytes) == (
+        model.traffic_.messages, model.traffic_.payload_bytes, model.traffic_.bytes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("data", [breast_cancer, diabetes])
+def test_linear_combine_is_scikit_learn_s(data):
+    one = problem(data())
+    found = METHODS["Linear-Combine"].run(one, QUICK, 0).value
+    assert found > 90 if one.classes else found < 0.2
+
+
+def test_splitnn_counts_every_batch_in_both_directions():
+    one = problem()
+    result = splitnn.run(one, replace(QUICK, epochs=2), 0)
+    assert result.payload == 2 * 2 * len(one.y) * 2 * 4 * 4  # epochs, directions, rows, values, bytes, guests
+    assert result.value > 50
+
+
+def test_splitnn_comm_spends_no_more_than_fedonce_s_float32_payload():
+    one = problem()
+    budget = len(one.y) * 2 * 4 * 4
+    result = splitnn.run_comm(one, QUICK, 0)
+    assert 0.8 * budget < result.payload <= budget
+
+
+def test_splitnn_comm_says_when_not_one_round_fits():
+    one = problem()
+    few = replace(one, X=one.X[:20], y=one.y[:20])
+    result = splitnn.run_comm(few, QUICK, 0)
+    assert result.value is None
+    assert result.note.startswith("not even one round fits into 640 bytes: it takes")
+
+
+def test_multi_round_starts_from_the_one_shot_models_and_leaves_them_alone(monkeypatch):
+    one = problem()
+    before = fedonce.run(one, QUICK, 0)
+    trained = []
+    plain = Host.aggregate
+    monkeypatch.setattr(Host, "aggregate", lambda *arguments: (trained.append(1), plain(*arguments))[1])
+    more = multiround.run(one, replace(QUICK, epochs=1), 0)
+    assert not trained
+    assert more.payload == before.payload * 3  # the one message, and as much forward and back
+    assert fedonce.run(one, QUICK, 0).value == before.value
+
+
+def test_absent_guests_send_nothing():
+    one = problem()
+    assert fedonce.run(one, replace(QUICK, absent=3), 0).messages == 1
+    assert fedonce.run(one, replace(QUICK, absent=4), 0).messages == 0
+
+
+def test_noise_and_probe():
+    one = problem()
+    quiet = fedonce.run(one, replace(QUICK, probe=True, learner="pca"), 0)
+    noisy = fedonce.run(one, replace(QUICK, probe=True, learner="pca", noise=1.5), 0)
+    assert quiet.detail["probe"] > 85
+    assert noisy.detail["probe"] < quiet.detail["probe"]
+
+
+def test_the_paper_s_settings_are_the_presets():
+    one = problem()
+    result = METHODS["FedOnce-L0"].run(one, QUICK, 0)
+    assert result.payload == 4 * len(one.y) * 3 * 4  # float32, d = 3
+    assert result.detail["learners"] == ["nat"]

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+
+from benchmarks import store
+
+
+def test_lines_come_back_in_order(tmp_path):
+    path = tmp_path / "results" / "x.jsonl"
+    assert store.read(path) == []
+    for number in range(3):
+        store.append(path, {"n": number})
+    assert store.read(path) == [{"n": 0}, {"n": 1}, {"n": 2}]
+
+
+def test_a_line_cut_in_the_middle_is_dropped_with_a_word(tmp_path, capsys):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"n": 0}\n{"n": 1}\n{"n": 2, "val')
+    assert store.read(path) == [{"n": 0}, {"n": 1}]
+    assert "the last line was cut off and is dropped" in capsys.readouterr().out
+    assert path.read_text() == '{"n": 0}\n{"n": 1}\n'
+    store.append(path, {"n": 3})
+    assert store.read(path) == [{"n": 0}, {"n": 1}, {"n": 3}]
+    assert not capsys.readouterr().out
+
+
+def test_a_broken_line_elsewhere_is_an_error_that_names_it(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"n": 0}\n{"n": \n{"n": 2}\n')
+    with pytest.raises(ValueError, match=r"x\.jsonl: line 2 is not JSON"):
+        store.read(path)
+    assert path.read_text().count("\n") == 3
+
+
+def _write(arguments):
+    path, start = arguments
+    for number in range(start, start + 50):
+        store.append(path, {"n": number, "text": "x" * 500})
+
+
+def test_processes_may_share_a_file(tmp_path):
+    path = tmp_path / "x.jsonl"
+    with ProcessPoolExecutor(2) as pool:
+        list(pool.map(_write, [(path, 0), (path, 50)]))
+    assert sorted(line["n"] for line in store.read(path)) == list(range(100))
+
+
+def test_origin_names_version_commit_and_machine():
+    found = store.origin("cpu")
+    assert set(found) == {"version", "commit", "machine"}
+    assert found["machine"]
+    json.dumps(found)
