@@ -11,7 +11,7 @@ export FEDONCE_DATA
 FEDONCE_PAPER ?= $(wildcard ../shared/paper/fedonce.tex)
 export FEDONCE_PAPER
 
-.PHONY: demo test lint bench results clean
+.PHONY: demo test lint bench results experiments report clean
 
 demo: $(VENV)/.report
 	$(BIN)/fedonce demo --out fedonce-demo
@@ -36,6 +36,13 @@ results: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.learners --data mnist,fashion-mnist --learners pca,patches --dims 32,64 --bits 4 --seeds 2
 	$(BIN)/python -m benchmarks.datasets
 	$(BIN)/python -m benchmarks.tables --write
+
+# Every experiment of benchmarks/experiments: many hours, less where results are there already; images want a GPU.
+experiments: $(VENV)/.bench $(VENV)/.xgboost
+	for file in benchmarks/experiments/*.toml; do $(BIN)/python -m benchmarks.run $$file || exit 1; done
+
+report: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.report
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

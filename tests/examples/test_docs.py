@@ -57,6 +57,18 @@ def test_messages_by_hand(tmp_path, monkeypatch):
     assert (tmp_path / "shop.fedonce").exists()
 
 
+def test_rounds_and_noise():
+    X, y = make_table()
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "rounds.md").read_text(), re.DOTALL)
+    for block in blocks:
+        for line in [line for line in block.splitlines() if line.startswith("FedOnceClassifier(")]:
+            names: dict = {}
+            exec("from fedonce import FedOnceClassifier, Rounds\nmodel = " + line.replace("5_000_000", "50_000"), names)
+            model = names["model"].set_params(host_epochs=1, dim=2, random_state=0).fit(X, y)
+            assert model.predict(X).shape == (300,)
+            assert bool(model.traffic_.rounds) == ("rounds=" in line)
+
+
 DATASETS = (ROOT / "docs" / "datasets.md").read_text()
 
 
