@@ -11,33 +11,26 @@ another.) Reads FEDONCE_DATA, appends a JSON line per run to benchmarks/results/
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import subprocess
 import time
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.model_selection import train_test_split
 
-from fedonce import NCF, FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, Pixels, Recipe, __version__
+from benchmarks import store
+from benchmarks.methods.settings import AUXILIARY, EVERY_COLUMN, IDS
+from benchmarks.run import parties_of
+from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, Pixels, Recipe
 from fedonce.datasets import FETCHERS, Dataset
 from fedonce.datasets.base import take
-from fedonce.partition import even
 
 RESULTS = Path(__file__).parent / "results" / "datasets.jsonl"
 METHODS = ("solo", "named", "auto", "combine")
 
 THREE = Recipe(members=3)
-# MovieLens: embeddings, as nothing else tells one user from another; few epochs, as they soon know the ratings by heart.
-IDS = Recipe(network=NCF((32, 32), (128,), dropout=0.3), epochs=6, batch=512, weight_decay=0.0)
-EVERY_COLUMN = replace(IDS, network=NCF((32, 32, 1, 4, 10, 4, 15, 5), (128,), dropout=0.3))
-AUXILIARY = Recipe(epochs=10, batch=512)
 
 
 @dataclass(frozen=True)
@@ -86,18 +79,11 @@ CASES = {
 }
 
 
-def parties_of(data: Dataset, host: str | None) -> tuple[Mapping[str, Any], str]:
-    """Return the paper's division by name, and the host."""
-    division = data.parties
-    if not isinstance(division, Mapping):
-        division = even(len(data.feature_names), division or 2)
-    return division, host or next(iter(division))
-
-
 def run(case: Case, data: Dataset, method: str, seed: int, device: str = "auto") -> dict[str, Any]:
     """Train one method on one seed; accuracy in per cent, or root mean squared error, on the test rows."""
     X, X_test, y, y_test = data.split(seed)
-    parties, host = parties_of(data, case.host)
+    parties = parties_of(data, {})
+    host = case.host or next(iter(parties))
     if method == "solo":
         parties = {host: parties[host]}
     elif method == "combine":
@@ -142,25 +128,9 @@ def for_validation(data: Dataset, seed: int) -> Dataset:
     return replace(data, data=take(data.data, order), target=label[order], n_official_test=len(held))
 
 
-def origin(device: str) -> dict[str, Any]:
-    """Return what a result was measured with."""
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and device != "cpu" else None
-    commit, changed = (
-        subprocess.run(
-            ["git", *command], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
-        ).stdout.strip()
-        for command in (["rev-parse", "--short", "HEAD"], ["status", "--porcelain", "--", "../src", "*.py"])
-    )
-    return {
-        "version": __version__,
-        "commit": (commit or None) and commit + ("+changes" if changed else ""),
-        "machine": gpu or platform.processor() or platform.machine(),
-    }
-
-
 def done(path: Path) -> set[tuple[Any, ...]]:
     """Return the keys of the runs that a file of results has."""
-    return {tuple(json.loads(line)["key"]) for line in path.read_text().splitlines()} if path.exists() else set()
+    return {tuple(line["key"]) for line in store.read(path)}
 
 
 def main() -> None:
@@ -189,9 +159,8 @@ def main() -> None:
                 if tuple(key) in known:
                     continue
                 part = data if arguments.part == "test" else for_validation(data, seed)
-                line = {"key": key, **run(case, part, method, seed, arguments.device), **origin(arguments.device)}
-                with arguments.out.open("a") as file:
-                    file.write(json.dumps(line) + "\n")
+                line = {"key": key, **run(case, part, method, seed, arguments.device), **store.origin(arguments.device)}
+                store.append(arguments.out, line)
                 print(*key, f"{line['value']:.4f}", f"{line['payload_bytes']:,} B", f"{line['seconds']} s", flush=True)
 
 

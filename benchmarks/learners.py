@@ -10,12 +10,12 @@ benchmarks/results/learners.jsonl and skips what is there already.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from sklearn.datasets import load_digits
 
-from benchmarks.datasets import Case, done, for_validation, origin, run
+from benchmarks import store
+from benchmarks.datasets import Case, done, for_validation, run
 from fedonce import InputError, tiles
 from fedonce.datasets import FETCHERS, Dataset
 
@@ -68,8 +68,7 @@ def main() -> None:
                     continue
                 case = Case(name, name, learner, dim, None, bits=arguments.bits)
                 line = {"key": key, **run(case, for_validation(data, seed), "named", seed, arguments.device)}
-                with arguments.out.open("a") as file:
-                    file.write(json.dumps(line | origin(arguments.device)) + "\n")
+                store.append(arguments.out, line | store.origin(arguments.device))
                 print(*key, f"{line['value']:.4f}", f"{line['payload_bytes']:,} B", f"{line['seconds']} s", flush=True)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 from benchmarks.figures import Line, by_data, curve, order, pick, results, title
-from benchmarks.sections import METHODS, file_name, frontier_beside, frontier_lines, message_sizes
+from benchmarks.frontier import frontiers
+from benchmarks.sections import METHODS
 
 # One colour a method, in every picture; the palette of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = {
@@ -142,53 +144,49 @@ def varied(folder: Path, experiment: str, by: str, label: str, log: bool = False
 
 def frontier(folder: Path) -> None:
     """Draw accuracy against bytes a row and guest, a picture a data set."""
-    for (name, _), group in by_data(frontier_lines()).items():
+    for found in frontiers():
         figure, axis = plt.subplots(figsize=(7, 4.3))
-        sizes = message_sizes(group)
-        for method in dict.fromkeys(found[1] for found in sizes):
-            for bits in order(group, "bits"):
-                here = sorted((s for s in sizes if s[1] == method and s[3] == bits), key=lambda found: found[0])
-                if here:
-                    axis.plot(
-                        [found[0] for found in here], [np.mean([x["value"] for x in found[4]]) for found in here],
-                        color=COLOURS[method], ls={4: ":", 8: "-", 32: "--"}[bits], marker={4: "v", 8: "o", 32: "s"}[bits],
-                        label=f"{method.removeprefix('FedOnce-')}, {bits} bits", ms=5,
-                    )  # fmt: skip
-        beside = frontier_beside(name, group)
-        split = curve(beside["SplitNN"], "epochs")
-        if split:
-            per = beside["SplitNN"][0]["rows"] * (group[0]["parties"] - 1)
+        for method, bits in dict.fromkeys((size.method, size.bits) for size in found.sizes):
+            here = [size for size in found.sizes if (size.method, size.bits) == (method, bits)]
             axis.plot(
-                [p.bytes / per for p in split],
-                [p.mean for p in split],
-                color=COLOURS["SplitNN"],
-                marker="s",
-                label="SplitNN",
+                [size.bytes for size in here], [size.mean for size in here], color=COLOURS[method], ms=5,
+                ls={4: ":", 8: "-", 32: "--"}[bits], marker={4: "v", 8: "o", 32: "s"}[bits],
+                label=f"{method.removeprefix('FedOnce-')}, {bits} bits",
+            )  # fmt: skip
+        if found.split:
+            means = [point.mean for point in found.split]
+            axis.plot(
+                [point.bytes for point in found.split], means, color=COLOURS["SplitNN"], marker="s", label="SplitNN"
             )
-        for method in ("Solo", "Combine"):
-            if beside[method]:
-                axis.axhline(
-                    np.mean([line["value"] for line in beside[method]]), color=COLOURS[method], ls="--", label=method
-                )
+        for name, lines in (("Solo", found.solo), ("Combine", found.combine)):
+            if lines:
+                axis.axhline(np.mean([line["value"] for line in lines]), color=COLOURS[name], ls="--", label=name)
         axis.set_xscale("log")
         axis.set_xlabel("payload: bytes a row and guest")
-        _label(axis, group)
+        _label(axis, found.lines)
         axis.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        figure.savefig(
-            folder / f"frontier-{file_name(group[0])}.png", dpi=80, bbox_inches="tight", metadata={"Software": None}
-        )
+        figure.savefig(folder / f"{found.name}.png", dpi=80, bbox_inches="tight", metadata={"Software": None})
         plt.close(figure)
 
 
+PICTURES: dict[str, Callable[[Path], None]] = {
+    "performance": performance,
+    "communication": communication,
+    "cifar10": cifar10,
+    "frontier": frontier,
+    "dimension": partial(varied, experiment="dimension", by="dim", label="d, values a row", log=True),
+    "parties": partial(varied, experiment="parties", by="parties", label="k, number of parties", log=True),
+    "biased": partial(
+        varied, experiment="biased", by="biased", label="alpha, the host's share of the dominant columns"
+    ),
+    "noise": partial(varied, experiment="noise", by="noise", label="sigma_r"),
+    "laggy": partial(varied, experiment="laggy", by="absent", label="guests absent"),
+}
+
+
 def draw(folder: Path) -> None:
-    """Draw every picture of the report."""
+    """Draw every picture of the report whose experiment has results."""
     folder.mkdir(parents=True, exist_ok=True)
-    performance(folder)
-    communication(folder)
-    cifar10(folder)
-    varied(folder, "dimension", "dim", "d, values a row", log=True)
-    varied(folder, "parties", "parties", "k, number of parties", log=True)
-    varied(folder, "biased", "biased", "alpha, the host's share of the dominant columns")
-    varied(folder, "noise", "noise", "sigma_r")
-    varied(folder, "laggy", "absent", "guests absent")
-    frontier(folder)
+    for name, picture in PICTURES.items():
+        if results(name):
+            picture(folder)

@@ -8,12 +8,15 @@ Writes results.md and the pictures in results/ to the folder. What is not measur
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import paper
 from benchmarks.experiment import FOLDER, Experiment, load
 from benchmarks.figures import TITLES, results
+from benchmarks.methods import METHODS
 from benchmarks.sections import SECTIONS
+from fedonce.datasets import SOURCES
 
 DOCS = Path(__file__).parent.parent / "docs"
 PICTURES = ("performance", "communication", "cifar10", "dimension", "parties", "biased", "noise", "laggy")
@@ -26,6 +29,9 @@ def report() -> str:
     for name, section in SECTIONS.items():
         experiment = experiments[name]
         parts += [f"## {experiment.title}", _origin(experiment)]
+        if not results(name):
+            parts.append("Not measured yet.")
+            continue
         if name in PICTURES:
             parts.append(f"![{experiment.title}](results/{name}.png)")
         parts.append(section())
@@ -66,7 +72,21 @@ def _origin(experiment: Experiment) -> str:
     lines = results(experiment.name)
     machines = ", ".join(dict.fromkeys(line["machine"] for line in lines)) or "not measured yet"
     command = f"`python -m benchmarks.run {experiment.name}`"
-    return f"{experiment.question.strip()}\n\n{source} {command}, {len(lines)} runs ({machines})."
+    count = f"{len(lines)} runs of {_planned(experiment, {line['data'] for line in lines})}"
+    return f"{experiment.question.strip()}\n\n{source} {command}: {count} ({machines})."
+
+
+def _planned(experiment: Experiment, have: set[str]) -> int:
+    """Return how many runs an experiment asks for on the data that have any result."""
+    total = 0
+    for case in experiment.cases:
+        for name in have & {*case.data, case.otherwise}:
+            parties = SOURCES[name].parties if name in SOURCES else None
+            hosts = len(parties) if isinstance(parties, Mapping) else int(parties or 1)
+            hosts = hosts if case.hosts == "all" else 1 if case.hosts == "first" else len(case.hosts)
+            each = len(list(case.configs())) * len(list(case.divisions())) * case.seeds * max(1, case.folds)
+            total += each * sum(hosts if METHODS[method].by_host else 1 for method in case.methods)
+    return total
 
 
 def _partial(experiments: dict[str, Experiment]) -> str:

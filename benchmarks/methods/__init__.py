@@ -14,7 +14,7 @@ Run = Callable[[Problem, Config, int], Result]
 
 @dataclass(frozen=True)
 class Method:
-    """A method, and whether it matters who has the labels; if not, the first host stands for all."""
+    """A method, and whether it is run with each host; if not, with the first of them."""
 
     run: Run
     by_host: bool = True
@@ -27,7 +27,7 @@ METHODS = {
     "SplitNN": Method(splitnn.run, by_host=False),
     "SplitNN-Comm": Method(splitnn.run_comm, by_host=False),
     "SecureBoost": Method(secureboost.run, by_host=False),
-    "SecureBoost-Comm": Method(secureboost.run_comm),
+    "SecureBoost-Comm": Method(secureboost.run_comm, by_host=False),
     "FedOnce-L0": Method(fedonce.paper),
     "FedOnce-L0 multi-round": Method(multiround.paper),
     "FedOnce": Method(fedonce.run),
