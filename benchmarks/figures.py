@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,11 +125,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def by_data(lines: Iterable[Line]) -> dict[tuple[str, str], list[Line]]:
-    """Group lines by data set and target, in the order of appearance."""
+    """Group lines by data set and target, in the order of `TITLES`."""
     groups: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         groups.setdefault((line["data"], line["loader"].get("target", "")), []).append(line)
-    return groups
-
-
-Section = Callable[[], str]
+    return dict(sorted(groups.items(), key=lambda item: list(TITLES).index(item[0][0])))

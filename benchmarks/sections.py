@@ -361,7 +361,67 @@ def laggy() -> str:
     return "\n\n".join(parts)
 
 
+def methods() -> str:
+    """Return one run of every method, with bytes and times."""
+    lines = results("methods")
+    rows = [
+        [
+            line["method"], "-" if line["value"] is None else number(line["value"], line["metric"]), f"{line['messages']:,}",
+            size(line["payload"]), size(line["bytes"]), size(line["wire"]) if line["wire"] else "-",
+            f"{line['seconds']:.0f}", f"{line['cpu']:.0f}", line["note"] if line["value"] is None else "",
+        ]
+        for line in lines
+    ]  # fmt: skip
+    head = [
+        "method",
+        "accuracy (%)",
+        "messages",
+        "payload",
+        "messages' bytes",
+        "on a wire",
+        "seconds",
+        "CPU seconds",
+        "",
+    ]
+    return table(head, rows) + f"\n\nCPU time in all: {sum(line['cpu'] for line in lines) / 60:.1f} minutes."
+
+
+def summary() -> str:
+    """Return the README's table: one host, the rivals beside, and what SplitNN would have to send."""
+    methods = ("Solo", "FedOnce", "SplitNN-Comm", "SplitNN", "SecureBoost", "Combine")
+    curves = by_data([*results("communication"), *results("cifar10")])
+    rows = []
+    for key, group in by_data(results("performance")).items():
+        if not pick(group, method="SplitNN"):
+            continue
+        host = pick(group, method="SplitNN")[0]["host"]
+        runs = {method: pick(group, method=method, host=host) for method in methods}
+        seeds = set.intersection(*({line["seed"] for line in found} for found in runs.values() if found))
+        cells = [mean_cell([line for line in runs[method] if line["seed"] in seeds]) for method in methods]
+        lines = curves.get(key, [])
+        one_shot, split = _curve(lines, "FedOnce"), _curve(lines, "SplitNN")
+        times = "-"
+        if one_shot and split:
+            need = bytes_needed(split, one_shot[0].mean, group[0]["metric"])
+            times = (
+                f"{need / one_shot[0].bytes:,.0f}" if need else f"more than {split[-1].bytes / one_shot[0].bytes:,.0f}"
+            )
+        sent = size(np.mean([line["payload"] for line in runs["FedOnce"]]))
+        rows.append([title(group[0]), sent, *cells, times])
+    head = [
+        "data (parties)",
+        "FedOnce sends",
+        "Solo",
+        "FedOnce",
+        "SplitNN, as many bytes",
+        *methods[3:],
+        "SplitNN needs, times the bytes",
+    ]
+    return table(head, rows)
+
+
 SECTIONS = {
+    "methods": methods,
     "performance": performance,
     "communication": communication,
     "cifar10": cifar10,

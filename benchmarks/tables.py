@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.datasets import CASES
+from benchmarks.sections import summary
 from fedonce import Recipe
 
 ROOT = Path(__file__).parent.parent
@@ -152,6 +153,7 @@ def main() -> None:
         "validation": learners_table(),
         "datasets": datasets_table(),
         "splits": splits_table(),
+        "compared": summary(),
     }
     for path in (ROOT / "README.md", ROOT / "docs" / "learners.md", ROOT / "docs" / "datasets.md"):
         text = path.read_text()

@@ -65,6 +65,7 @@ def test_tables_show_the_committed_results():
     assert tables.digits_table() in readme
     assert tables.bench_table() in readme
     assert tables.datasets_table() in readme
+    assert tables.summary() in readme
     assert tables.splits_table() in (tables.ROOT / "docs" / "datasets.md").read_text()
     assert tables.learners_table() in (tables.ROOT / "docs" / "learners.md").read_text()
 
