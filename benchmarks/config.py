@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+from fedonce import InputError
+from fedonce.learners import LEARNERS
+from fedonce.message import BITS
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,10 @@ class Config:
         Scale of the Gaussian noise on representations.
     absent : int
         So many guests, drawn by the seed, do not answer, neither in training nor in prediction.
+    split_bits : int
+        SplitNN: bits a value, in both directions.
+    reg_alpha : float
+        SecureBoost: XGBoost's L1 penalty; 10 is that of the published experiments.
     probe : bool
         Whether to score a linear model on the representations alone, too.
     device : str
@@ -48,4 +58,30 @@ class Config:
     noise: float = 0.0
     absent: int = 0
     probe: bool = False
+    split_bits: int = 32
+    reg_alpha: float = 10.0
     device: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.settings not in ("ours", "paper"):
+            raise InputError(f"'settings' must be 'ours' or 'paper'. Got {self.settings!r}.")
+        if self.learner not in LEARNERS:
+            raise InputError(f"'learner' must be one of {', '.join(LEARNERS)}. Got {self.learner!r}.")
+        for name in ("bits", "split_bits"):
+            if getattr(self, name) not in BITS:
+                raise InputError(f"{name!r} must be one of {', '.join(map(str, BITS))}. Got {getattr(self, name)!r}.")
+        for name in ("probe", "federated"):
+            self._check(name, bool, lambda value: True, "true or false")
+        for name in ("dim", "trees", "depth"):
+            self._check(name, int, lambda value: value >= 1, "a positive integer")
+        for name in ("host_epochs", "guest_epochs"):
+            self._check(name, int | None, lambda value: value is None or value >= 1, "a positive integer")
+        self._check("epochs", int | float | None, lambda value: value is None or value > 0, "a positive number")
+        self._check("absent", int, lambda value: value >= 0, "an integer of at least 0")
+        for name in ("noise", "reg_alpha"):
+            self._check(name, int | float, lambda value: value >= 0, "a number of at least 0")
+
+    def _check(self, name: str, kind: Any, fits: Callable[[Any], bool], wanted: str) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool) or not fits(value):
+            raise InputError(f"{name!r} must be {wanted}. Got {value!r}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,15 @@ EMBEDDED = {
 def known() -> list[str]:
     """Return every name that `fetch` takes."""
     return list(EMBEDDED)
+
+
+def options(name: str) -> list[str]:
+    """Return what the loader of a data set can be told, beside where its files are."""
+    if name not in FETCHERS:
+        return []
+    return [
+        option for option in signature(FETCHERS[name]).parameters if option not in ("data_dir", "download", "verify")
+    ]
 
 
 def fetch(name: str, loader: dict[str, Any]) -> Dataset:

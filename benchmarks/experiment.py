@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.config import Config
-from benchmarks.data import EMBEDDED, known
+from benchmarks.data import EMBEDDED, known, options
 from benchmarks.methods import METHODS
 from fedonce import InputError
 
@@ -113,9 +113,10 @@ def load(path: Path | str) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path.name} is not TOML: {error}.") from error
     _check_keys(content, [each.name for each in fields(Experiment) if each.name != "name"], path.name)
-    cases = tuple(_case(given, f"{path.name}, case {n}") for n, given in enumerate(content.pop("cases", []), 1))
-    if not cases or "title" not in content:
-        raise InputError(f"{path.name} must have a title and [[cases]].")
+    listed = content.pop("cases", [])
+    if not listed or not isinstance(listed, list) or "title" not in content:
+        raise InputError(f"{path.name} must have a title and [[cases]], with two brackets each side.")
+    cases = tuple(_case(given, f"{path.name}, case {n}") for n, given in enumerate(listed, 1))
     return Experiment(path.stem, cases=cases, **content)
 
 
@@ -135,14 +136,43 @@ def _case(given: dict[str, Any], where: str) -> Case:
             raise InputError(f"{where}: {name!r} must be an integer of at least {least}. Got {given[name]!r}.")
     _check_names(given["methods"], list(METHODS), where, "method")
     _check_names(given["data"], known(), where, "data set")
-    settings = [each.name for each in fields(Config)]
+    if given.get("otherwise"):
+        _check_names((given["otherwise"],), known(), where, "data set")
+    for name in ("config", "vary", "division", "loader"):
+        if not isinstance(given.get(name, {}), dict):
+            raise InputError(f"{where}: {name!r} must be a table, such as {{ dim = 3 }}. Got {given[name]!r}.")
+    settings = [each.name for each in fields(Config) if each.name != "device"]  # the device is the command's business
     for name in ("config", "vary"):
         _check_keys(given.get(name, {}), settings, f"{where}, {name}")
-    _check_keys(given.get("division", {}), list(DIVISIONS), f"{where}, division")
+    for name in given["data"]:
+        _check_keys(given.get("loader", {}), options(name), f"{where}, loader")
     for name, values in given.get("vary", {}).items():
         if not isinstance(values, list) or not values:
             raise InputError(f"{where}: vary.{name} must be a list of values. Got {values!r}.")
-    return Case(**given)
+    _check_division(given.get("division", {}), where)
+    case = Case(**given)
+    for config in case.configs():
+        try:
+            Config(**config)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+    return case
+
+
+def _check_division(division: dict[str, Any], where: str) -> None:
+    _check_keys(division, list(DIVISIONS), f"{where}, division")
+    if ("biased" in division) != ("p" in division) or ("biased" in division and "parties" in division):
+        raise InputError(
+            f"{where}: a division is {{ parties = [10, 20] }} or {{ biased = [0, 1], p = 30 }}. Got {division!r}."
+        )
+    for name, value in division.items():
+        for each in value if isinstance(value, list) else [value]:
+            if (
+                isinstance(each, bool)
+                or not isinstance(each, int | float)
+                or (name != "biased" and type(each) is not int)
+            ):
+                raise InputError(f"{where}: division.{name} must be made of numbers. Got {each!r}.")
 
 
 def _check_keys(given: Mapping[str, Any], allowed: list[str], where: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from benchmarks import store
+from benchmarks.experiment import key
 
 Line = dict[str, Any]
 
@@ -20,8 +21,8 @@ TITLES = {
 
 
 def results(experiment: str) -> list[Line]:
-    """Return the runs of an experiment that gave a value, and those that say why they gave none."""
-    return store.read(store.RESULTS / f"{experiment}.jsonl")
+    """Return the runs of an experiment: those that gave a value, and those that say why they gave none; each once."""
+    return list({key(line): line for line in store.read(store.RESULTS / f"{experiment}.jsonl")}.values())
 
 
 def pick(lines: Iterable[Line], **wanted: Any) -> list[Line]:
@@ -78,25 +79,52 @@ def size(count: float) -> str:
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a curve: bytes, mean and spread of a value, and the values."""
+    """One point of a curve: bytes, mean and spread of a value, and the values by fold and seed."""
 
     bytes: float
     mean: float
     spread: float
-    values: tuple[float, ...]
-    label: str = ""
+    values: Mapping[tuple[int | None, int], float]
+
+    def cell(self, metric: str) -> str:
+        """Return mean and, of several runs, spread."""
+        mean = number(self.mean, metric)
+        return mean if len(self.values) < 2 else f"{mean} ± {number(self.spread, metric)}"
 
 
-def curve(lines: Sequence[Line], by: str, count: str = "payload") -> list[Point]:
+def curve(lines: Sequence[Line], by: str) -> list[Point]:
     """Return a point for each value of what was varied, by bytes."""
     points = []
     for value in order(lines, by) or [None]:
         here = pick(lines, **({by: value} if value is not None else {}))
-        values = tuple(line["value"] for line in here)
+        values = {(line["fold"], line["seed"]): line["value"] for line in here}
         if values:
-            sent = float(np.mean([line[count] for line in here]))
-            points.append(Point(sent, float(np.mean(values)), float(np.std(values)), values, f"{by}={value}"))
+            found = list(values.values())
+            sent = float(np.mean([line["payload"] for line in here]))
+            points.append(Point(sent, float(np.mean(found)), float(np.std(found)), values))
     return sorted(points, key=lambda point: point.bytes)
+
+
+def common(*curves: Sequence[Point]) -> list[list[Point]]:
+    """Return curves of those folds and seeds alone that every point of every curve has."""
+    points = [point for points in curves for point in points]
+    shared = set.intersection(*(set(point.values) for point in points)) if points else set()
+    return [[_of(point, shared) for point in points] if shared else [] for points in curves]
+
+
+def _of(point: Point, keys: Iterable[tuple[int | None, int]]) -> Point:
+    values = {key: point.values[key] for key in sorted(keys, key=str)}
+    found = list(values.values())
+    return Point(point.bytes, float(np.mean(found)), float(np.std(found)), values)
+
+
+def times(points: Sequence[Point], first: Point, metric: str) -> str:
+    """Say how many times the bytes of `first` a curve needs to be as good."""
+    need = bytes_needed(points, first.mean, metric)
+    if need is None:
+        return f"more than {points[-1].bytes / first.bytes:,.0f}"
+    bound = "at most " if better(metric, points[0].mean, first.mean) else ""
+    return f"{bound}{need / first.bytes:,.0f}"
 
 
 def bytes_needed(points: Sequence[Point], goal: float, metric: str) -> float | None:
@@ -112,10 +140,17 @@ def bytes_needed(points: Sequence[Point], goal: float, metric: str) -> float | N
     return None
 
 
-def standard_error(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the standard error of the mean of paired differences."""
-    differences = np.subtract(first, second)
-    return float(differences.std(ddof=1) / np.sqrt(len(differences))) if len(differences) > 1 else 0.0
+def gain(first: Point, second: Point, metric: str) -> tuple[float, float] | None:
+    """Return by how much the second is better, fold by fold and seed by seed, and the standard error of that mean.
+
+    None where fewer than two runs can be compared.
+    """
+    shared = [key for key in first.values if key in second.values]
+    if len(shared) < 2:
+        return None
+    sign = 1 if metric == "accuracy" else -1
+    differences = np.array([sign * (second.values[key] - first.values[key]) for key in shared])
+    return float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(shared)))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

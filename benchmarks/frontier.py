@@ -10,9 +10,7 @@ import numpy as np
 from benchmarks.figures import (
     Line,
     Point,
-    better,
     by_data,
-    bytes_needed,
     curve,
     look,
     mean_cell,
@@ -20,6 +18,7 @@ from benchmarks.figures import (
     pick,
     results,
     table,
+    times,
     title,
 )
 
@@ -63,13 +62,7 @@ class Frontier:
 
     def saving(self, size: Size) -> str:
         """Say how many times the bytes SplitNN needs for the same value."""
-        if not self.split:
-            return "-"
-        need = bytes_needed(self.split, size.mean, self.metric)
-        if need is None:
-            return f"more than {max(point.bytes for point in self.split) / size.bytes:,.0f}"
-        least = better(self.metric, self.split[0].mean, size.mean)
-        return f"{'at most ' if least else ''}{need / size.bytes:,.0f}"
+        return times(self.split, Point(size.bytes, size.mean, 0.0, {}), self.metric) if self.split else "-"
 
 
 def frontiers() -> list[Frontier]:
@@ -100,6 +93,10 @@ def _frontier(lines: Sequence[Line], own: Sequence[Line]) -> Frontier:
 
 
 def _sizes(lines: Sequence[Line]) -> list[Size]:
+    """Return each size with its runs, of the seeds that every size has: splits differ more than sizes do."""
+    keys = {(line["method"], look(line, "dim"), look(line, "bits"), line["seed"]) for line in lines}
+    seeds = set.intersection(*({k[3] for k in keys if k[:3] == size} for size in {k[:3] for k in keys}))
+    lines = [line for line in lines if line["seed"] in seeds]
     found = []
     for method, dim, bits in dict.fromkeys((line["method"], look(line, "dim"), look(line, "bits")) for line in lines):
         runs = pick(lines, method=method, dim=dim, bits=bits)

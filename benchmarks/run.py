@@ -93,7 +93,7 @@ def run(experiment: Experiment, out: Path, seeds: int | None, device: str, wante
             if data is None:
                 continue
             for cell in cells(case, name, data, seeds):
-                if key(asdict(cell)) in done or not wanted.cell(cell):
+                if not wanted.cell(cell) or key(asdict(cell)) in done:
                     continue
                 try:
                     line = measure(cell, problem_of(cell, data, memory), device)
@@ -158,11 +158,17 @@ def _listed(given: str | None, option: str, known: list[str]) -> list[str] | Non
     return given.split(",")
 
 
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")
+    return int(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="a TOML file, or its name in benchmarks/experiments")
     parser.add_argument("--smoke", action="store_true", help="in seconds, on data that need no file")
-    parser.add_argument("--seeds", type=int, help="so many seeds in place of the file's")
+    parser.add_argument("--seeds", type=_positive, help="so many seeds in place of the file's")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--data", help="of these data sets only")
     parser.add_argument("--methods", help="of these methods only")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from benchmarks.figures import (
     better,
     by_data,
     bytes_needed,
+    common,
     curve,
+    gain,
     look,
     mean_cell,
     number,
@@ -22,8 +25,8 @@ from benchmarks.figures import (
     pick,
     results,
     size,
-    standard_error,
     table,
+    times,
     title,
 )
 
@@ -37,7 +40,7 @@ def performance() -> str:
     """Return the methods side by side: mean over hosts and seeds, and the worst and best host."""
     rows, sizes, notes = [], [], []
     for group in by_data(results("performance")).values():
-        runs = {method: pick(group, method=method) for method in METHODS}
+        runs = {method: [x for x in pick(group, method=method) if look(x, "reg_alpha") is None] for method in METHODS}
         first = pick(runs["FedOnce"], host=(runs["SplitNN"] or runs["FedOnce"])[0]["host"])
         rows.append(
             [
@@ -66,6 +69,7 @@ def performance() -> str:
         table(["data (parties)", *METHODS], sizes),
         "\n".join(f"- {note}" for note in dict.fromkeys(notes)),
         _wire(wire),
+        _no_penalty(results("performance")),
         _claims(),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -95,6 +99,20 @@ def _wire(lines: Sequence[Line]) -> str:
     )
 
 
+def _no_penalty(lines: Sequence[Line]) -> str:
+    """Say what SecureBoost reaches without the published L1 penalty."""
+    found = []
+    for group in by_data(line for line in pick(lines, method="SecureBoost") if look(line, "reg_alpha") == 0).values():
+        metric = group[0]["metric"]
+        with_it = [
+            line for line in pick(lines, method="SecureBoost", data=group[0]["data"]) if look(line, "reg_alpha") is None
+        ]
+        one, other = common(curve(group, "none"), curve(with_it, "none"))
+        if one:
+            found.append(f"{title(group[0])} {one[0].cell(metric)} instead of {other[0].cell(metric)}")
+    return f"SecureBoost without the L1 penalty: {'; '.join(found)}." if found else ""
+
+
 def _claims() -> str:
     """Compare the paper's two sentences on Combine with what was measured."""
     found = []
@@ -117,64 +135,94 @@ def communication(experiment: str = "communication") -> str:
     """Return bytes that each method needs, and how multi-round FedOnce compares with SplitNN."""
     rows, words = [], []
     for group in by_data(results(experiment)).values():
-        one_shot, rounds, split = (_curve(group, method) for method in ("FedOnce", "FedOnce multi-round", "SplitNN"))
+        found = common(*(_curve(group, method) for method in ("FedOnce", "FedOnce multi-round", "SplitNN")))
+        one_shot, rounds, split = found
         if not one_shot or not split:
             continue
         metric, first, last = group[0]["metric"], one_shot[0], split[-1]
-        need = bytes_needed(split, first.mean, metric)
-        ratio = f"{need / first.bytes:,.0f} x" if need else f"not reached with {last.bytes / first.bytes:,.0f} x"
-        cells = [f"{number(first.mean, metric)} ± {number(first.spread, metric)}", size(first.bytes), ratio]
-        cells += _rounds_cells(rounds, first, last, metric)
-        rows.append([title(group[0]), *cells])
-        words.append(_verdict(title(group[0]), need, first, rounds, last, metric))
+        share = look(pick(group, method="FedOnce")[0], "bits") / 32
+        cells = [
+            first.cell(metric),
+            size(first.bytes),
+            times(split, first, metric),
+            times(_scaled(split, share), first, metric),
+        ]
+        rows.append([title(group[0]), str(len(first.values)), *cells, *_rounds_cells(rounds, first, last, metric)])
+        words.append(_verdict(title(group[0]), first, rounds, split, metric))
     head = [
-        "data (parties)", "FedOnce, one message", "its payload", "SplitNN needs, for the same", "after 1 epoch of rounds",
-        "SplitNN's last point", "its payload", "multi-round FedOnce needs, for the same",
+        "data (parties)", "folds", "FedOnce, one message", "its payload", "SplitNN needs, times the bytes", "at equal bits",
+        "after 1 epoch of rounds", "SplitNN's last point", "its payload", "multi-round FedOnce needs, for the same",
     ]  # fmt: skip
-    return table(head, rows) + "\n\n" + "\n".join(f"- {word}" for word in words)
+    text = (
+        table(head, rows)
+        + "\n\n*At equal bits*: if SplitNN lost nothing by rounding its values to as many bits as FedOnce."
+    )
+    return "\n\n".join([text, *_rounded_split(results(experiment)), "\n".join(f"- {word}" for word in words)])
 
 
 def _curve(lines: Sequence[Line], method: str) -> list[Point]:
-    return curve(pick(lines, method=method), "trees" if method == "SecureBoost" else "epochs")
+    """Return a method's curve; SplitNN's in float32."""
+    runs = [line for line in pick(lines, method=method) if look(line, "split_bits") is None]
+    return curve(runs, "trees" if method == "SecureBoost" else "epochs")
+
+
+def _scaled(points: Sequence[Point], share: float) -> list[Point]:
+    return [replace(point, bytes=point.bytes * share) for point in points]
+
+
+def _rounded_split(lines: Sequence[Line]) -> list[str]:
+    """Say what SplitNN gave where it was run with fewer bits."""
+    found = []
+    for group in by_data(line for line in lines if look(line, "split_bits") == 8).values():
+        metric, whole = group[0]["metric"], [line for line in lines if line["data"] == group[0]["data"]]
+        for epochs in order(group, "epochs"):
+            rounded = curve(pick(group, epochs=epochs), "epochs")
+            plain = curve(
+                [x for x in pick(whole, method="SplitNN", epochs=epochs) if look(x, "split_bits") is None], "epochs"
+            )
+            one, other = common(rounded, plain)
+            if one:
+                text = f"{title(group[0])}, {epochs} epochs: {one[0].cell(metric)} with 8 bits"
+                found.append(f"{text}, {other[0].cell(metric)} in float32")
+    return [f"SplitNN with 8 bits in both directions, measured: {'; '.join(found)}."] if found else []
 
 
 def _rounds_cells(rounds: Sequence[Point], first: Point, last: Point, metric: str) -> list[str]:
-    final = [f"{number(last.mean, metric)} ± {number(last.spread, metric)}", size(last.bytes)]
+    final = [last.cell(metric), size(last.bytes)]
     if not rounds:
         return ["-", *final, "-"]
     need = bytes_needed([first, *rounds], last.mean, metric)
     reached = size(need) if need else f"not with {size(rounds[-1].bytes)}: {number(rounds[-1].mean, metric)}"
-    return [f"{number(rounds[0].mean, metric)} ± {number(rounds[0].spread, metric)}", *final, reached]
+    return [rounds[0].cell(metric), *final, reached]
 
 
-def _verdict(name: str, need: float | None, first: Point, rounds: Sequence[Point], last: Point, metric: str) -> str:
+def _verdict(name: str, first: Point, rounds: Sequence[Point], split: Sequence[Point], metric: str) -> str:
     """Say in words what the row shows, against what the project wants to reach."""
+    last, need = split[-1], bytes_needed(split, first.mean, metric)
+    told = times(split, first, metric)
     if need is None:
-        text = f"{name}: SplitNN does not reach the one message's accuracy with {last.bytes / first.bytes:,.0f} times its bytes"
-        text += (
-            "."
-            if last.bytes >= GOAL * first.bytes
-            else f", which is as far as it was measured; the goal was {GOAL} times."
-        )
-    elif need >= GOAL * first.bytes:
-        text = (
-            f"{name}: SplitNN needs {need / first.bytes:,.0f} times the bytes of the one message for the same accuracy."
-        )
+        text = f"{name}: SplitNN does not get as good as the one message with {last.bytes / first.bytes:,.0f} times its bytes"
     else:
-        text = (
-            f"{name}: SplitNN needs {need / first.bytes:.0f} times the bytes of the one message, short of {GOAL} times."
-        )
+        text = f"{name}: SplitNN needs {told} times the bytes of the one message to be as good"
+    short = (need or last.bytes) < GOAL * first.bytes
+    text += f", {'which is short of' if short else 'more than'} the {GOAL} times that were the goal."
     if not rounds:
         return text
-    worse = (first.mean - rounds[0].mean) * (1 if metric == "accuracy" else -1)
-    error = standard_error(first.values, rounds[0].values) if len(first.values) == len(rounds[0].values) else 0.0
-    kept = "keeps it" if worse <= error else "loses some of it"
-    change = f"{number(-worse, metric)} for the better, standard error {number(error, metric)}"
-    text += f" One epoch of rounds {kept} ({change})."
+    change = gain(first, rounds[0], metric)
+    if change is not None:
+        mean, error = change
+        kept = "keeps the accuracy" if mean >= -error else "loses accuracy, by more than a standard error"
+        sign = "+" if mean >= 0 else "-"
+        text += (
+            f" One epoch of rounds {kept}: {sign}{number(abs(mean), metric)} (standard error {number(error, metric)})."
+        )
     reached = bytes_needed([first, *rounds], last.mean, metric)
     if reached is not None and reached < last.bytes:
-        return text + f" SplitNN's last accuracy is reached with {last.bytes / reached:,.0f} times fewer bytes."
-    return text + " SplitNN's last accuracy is not reached with fewer bytes."
+        return (
+            text
+            + f" Multi-round FedOnce is as good as SplitNN's last point with {last.bytes / reached:,.0f} times fewer bytes."
+        )
+    return text + " Multi-round FedOnce does not get as good as SplitNN's last point with fewer bytes."
 
 
 def cifar10() -> str:
@@ -299,9 +347,9 @@ def _against_paper(group: Sequence[Line]) -> list[str]:
         if not ours:
             continue
         mean = float(np.mean([line["value"] for line in ours]))
-        text = f"{title(ours[0])}, {entry.method}: the paper prints {entry.value} %, here {mean:.2f} %"
+        text = f"{title(ours[0])}: the paper prints {entry.value} % for {entry.method}, {method} here has {mean:.2f} %"
         if mean - entry.value > 20:
-            text += ": the paper's number looks like a defect (a PCA fitted anew on the test rows, say), not like what PCA can do"
+            text += ". The paper's number looks like a defect, not like what PCA can do"
         elif not ours[0]["complete"]:
             text += f" on part of the data ({ours[0]['note']})"
         found.append(text + ".")
@@ -395,19 +443,13 @@ def summary() -> str:
         if not pick(group, method="SplitNN"):
             continue
         host = pick(group, method="SplitNN")[0]["host"]
-        runs = {method: pick(group, method=method, host=host) for method in methods}
+        runs = {m: [x for x in pick(group, method=m, host=host) if look(x, "reg_alpha") is None] for m in methods}
         seeds = set.intersection(*({line["seed"] for line in found} for found in runs.values() if found))
         cells = [mean_cell([line for line in runs[method] if line["seed"] in seeds]) for method in methods]
-        lines = curves.get(key, [])
-        one_shot, split = _curve(lines, "FedOnce"), _curve(lines, "SplitNN")
-        times = "-"
-        if one_shot and split:
-            need = bytes_needed(split, one_shot[0].mean, group[0]["metric"])
-            times = (
-                f"{need / one_shot[0].bytes:,.0f}" if need else f"more than {split[-1].bytes / one_shot[0].bytes:,.0f}"
-            )
+        one_shot, split = common(*(_curve(curves.get(key, []), method) for method in ("FedOnce", "SplitNN")))
+        needs = times(split, one_shot[0], group[0]["metric"]) if one_shot and split else "-"
         sent = size(np.mean([line["payload"] for line in runs["FedOnce"]]))
-        rows.append([title(group[0]), sent, *cells, times])
+        rows.append([title(group[0]), sent, *cells, needs])
     head = [
         "data (parties)",
         "FedOnce sends",

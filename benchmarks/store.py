@@ -9,11 +9,11 @@ import platform
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 
-from fedonce import __version__
+from fedonce import InputError, __version__
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -22,24 +22,21 @@ def read(path: Path) -> list[dict[str, Any]]:
     """Return the lines of a file. A last line that was cut off is dropped, and the file is mended, with a word about it."""
     if not path.exists():
         return []
-    with path.open("r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # another process may be in the middle of a line
-        return _parse(path, file)
-
-
-def _parse(path: Path, file: IO[bytes]) -> list[dict[str, Any]]:
-    lines = (data := file.read()).split(b"\n")
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # another process may be in the middle of a line
+        data = file.read()
     found = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    *whole, last = data.split(b"\n")
+    for number, line in enumerate(whole, 1):
         try:
             found.append(json.loads(line))
         except ValueError:
-            if number < len(lines):
-                raise ValueError(f"{path}: line {number} is not JSON; remove it, and run again what it was") from None
-            print(f"{path}: the last line was cut off and is dropped; its run is made again", flush=True)
-            file.truncate(len(data) - len(line))
+            raise InputError(f"{path}: line {number} is not JSON; remove it, and run again what it was.") from None
+    if last:
+        print(f"{path}: the last line was cut off and is dropped; its run is made again", flush=True)
+        with path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.truncate(len(data) - len(last))
     return found
 
 

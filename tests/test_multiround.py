@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -51,12 +52,28 @@ def test_rounds_end_by_rounds_or_epochs(rounds, expected):
 
 
 def test_rounds_end_by_bytes():
-    limit = 60_000
-    traffic = fit(Rounds(bytes=limit, batch=50))[2].traffic
-    closing = 2 * 800  # bytes of the last messages, which carry no rows
-    assert limit - 7000 < traffic.bytes <= limit + closing
+    for limit, batch in ((60_000, 50), (40_000, None), (45_000, 37), (30_000, 299)):
+        traffic = fit(Rounds(bytes=limit, batch=batch))[2].traffic
+        assert limit - 16_000 < traffic.bytes <= limit
+        assert traffic.rounds > 0
     with pytest.raises(InputError, match="do not allow one round"):
         fit(Rounds(bytes=5000))
+
+
+def test_the_rate_is_the_smaller_the_shorter_rounds_are_whatever_ends_them():
+    rates = [Rounds(epochs=epochs).training(RECIPE, 640).rate for epochs in (1, 4, 99)]
+    np.testing.assert_allclose(rates, [0.025 * RECIPE.rate, 0.1 * RECIPE.rate, 0.25 * RECIPE.rate])
+    per_epoch = Rounds(epochs=1).training(RECIPE, 640).steps
+    assert Rounds(bytes=10**9).training(RECIPE, 640, affordable=per_epoch).rate == pytest.approx(rates[0])
+    assert Rounds(epochs=1, start="random").training(RECIPE, 640).rate == RECIPE.rate
+
+
+@pytest.mark.filterwarnings("ignore:.*one party only")
+def test_without_guests_there_are_no_rounds():
+    X, y = make_table()
+    alone = FedOnceClassifier({"bank": [0, 1]}, host_epochs=1, rounds=Rounds(bytes=1000)).fit(X, y)
+    absent = FedOnceClassifier({"bank": [0], "shop": [1]}, host_epochs=1, rounds=5).fit(X, y, present={"shop": False})
+    assert alone.traffic_.rounds == absent.traffic_.rounds == 0
 
 
 def test_the_first_values_of_rounds_are_those_of_the_one_message():
@@ -67,8 +84,9 @@ def test_the_first_values_of_rounds_are_those_of_the_one_message():
         guest = parties.parties["shop"]
         sent = guest.represent(X[:, COLUMNS["shop"]]).values
         side = GuestSide(guest, parties.tables["shop"], None, Rounds(rounds=1), 300, "bank")
-        first = Representation.from_bytes(side.forward(np.arange(300)), "shop").values
-        np.testing.assert_allclose(first, sent, atol=1e-5)
+        side.begin(Rounds(rounds=1, batch=300).training(RECIPE, 300), order=5)
+        first = Representation.from_bytes(side.forward(), "shop").values
+        np.testing.assert_allclose(first, sent[np.random.default_rng(5).permutation(300)], atol=1e-5)
 
 
 def test_rounds_are_split_learning(float64):
@@ -81,14 +99,15 @@ def test_rounds_are_split_learning(float64):
     batches, start = [], {}
 
     class Watched(LocalEngine):
-        def begin_rounds(self, training):
-            super().begin_rounds(training)
+        def begin_rounds(self, training, order):
+            super().begin_rounds(training, order)
             start.update({name: (copy.deepcopy(side.network), side.own) for name, side in self.sides.items()})
             start["bank"] = copy.deepcopy(host.model)
 
-        def forward(self, batch):
-            batches.append(batch)
-            return super().forward(batch)
+        def forward(self):
+            messages = super().forward()
+            batches.append(self.sides["shop"].batch)
+            return messages
 
     protocol.fit(host, X[:, :3], y, Watched(parties.parties, parties.tables, {}), rounds)
     model = start.pop("bank")
@@ -165,15 +184,133 @@ def test_a_gradient_for_other_rows_is_refused():
     protocol.fit(Host("bank", recipe=RECIPE), X[:, :3], y, parties)
     guest = parties.parties["shop"]
     side = GuestSide(guest, parties.tables["shop"], None, Rounds(rounds=1), 300, "bank")
-    side.begin(Rounds(rounds=1).training(RECIPE, 300))
-    forged = Representation.encode(
-        np.zeros((3, 2), np.float32), bits=32, scale=Scale.fit(np.zeros((3, 2), np.float32), 32), party="bank", rows="x"
-    ).to_bytes()
+    side.begin(Rounds(rounds=1, batch=3).training(RECIPE, 300), order=0)
+
+    def gradient(**changes):
+        values = np.zeros((3, 2), np.float32)
+        header = {"party": "bank", "rows": "x", "run": "local"} | changes
+        return Representation.encode(values, bits=32, scale=Scale.fit(values, 32), **header).to_bytes()
+
     with pytest.raises(MessageError, match="without having sent"):
-        side.backward(forged)
-    side.forward(np.arange(3))
-    with pytest.raises(MessageError, match="other rows or values"):
-        side.backward(forged)
+        side.backward(gradient())
+    right = Representation.from_bytes(side.forward()).rows
+    for wrong in ({}, {"rows": right, "run": "another"}):
+        with pytest.raises(MessageError, match="another run, or about other rows or values"):
+            side.backward(gradient(**wrong))
+    side.backward(gradient(rows=right))
+
+
+class Forging(LocalEngine):
+    """An engine with one guest that forges the messages of a stage."""
+
+    stage, forge = "", staticmethod(lambda message: message)
+
+    def _forged(self, stage, messages):
+        if stage != self.stage:
+            return messages
+        changed = self.forge(Representation.from_bytes(messages["shop"]))
+        return messages | {"shop": changed.to_bytes()}
+
+    def open_rounds(self, *arguments):
+        return self._forged("open", super().open_rounds(*arguments))
+
+    def forward(self):
+        return self._forged("forward", super().forward())
+
+    def close_rounds(self):
+        return self._forged("close", super().close_rounds())
+
+
+@pytest.mark.parametrize("start", ["one-shot", "random"])
+@pytest.mark.parametrize(
+    ("stage", "forge", "reason"),
+    [
+        (
+            "open",
+            lambda message: replace(message, run="elsewhere"),
+            "opens rounds is refused: it must be of run 'local'",
+        ),
+        ("open", lambda message: replace(message, values=np.zeros((0, 5000), np.float32)), "at most .* values a row"),
+        ("forward", lambda message: replace(message, bits=16), "16 bits a value, not the 32"),
+        ("forward", lambda message: replace(message, rows="0" * 64), "'shop' is refused"),
+        ("forward", lambda message: replace(message, values=message.values[:, :1]), "'shop' is refused"),
+        ("close", lambda message: replace(message, run="elsewhere"), "closes rounds is refused"),
+    ],
+)
+def test_forged_messages_of_rounds_are_refused_with_the_party_s_name(start, stage, forge, reason):
+    X, y = make_table()
+    plain = engine(X, "random")
+    forging = Forging(plain.parties, plain.tables, {})
+    forging.stage, forging.forge = stage, forge
+    with pytest.raises(MessageError, match=reason):
+        protocol.fit(Host("bank", recipe=RECIPE), X[:, :3], y, forging, Rounds(rounds=2, start=start))
+
+
+def test_a_guest_that_blurs_takes_part_in_no_rounds():
+    X, y = make_table()
+    guests = {"shop": Guest("shop", "pca", 2, noise=1.0)}
+    with pytest.raises(InputError, match="'shop' blurs what it sends"):
+        protocol.fit(
+            Host("bank", recipe=RECIPE),
+            X[:, :3],
+            y,
+            LocalEngine(guests, {"shop": Table.of(X[:, 3:])}, {}),
+            Rounds(rounds=1),
+        )
+
+
+def test_a_guest_that_leaves_before_rounds_is_left_out_of_them():
+    X, y = make_table()
+
+    class Leaving(LocalEngine):
+        def open_rounds(self, rounds, n_rows, host):
+            opened = super().open_rounds(rounds, n_rows, host)
+            self.sides.pop("telco")
+            opened.pop("telco")
+            return opened
+
+    plain = engine(X)
+    fitted = protocol.fit(
+        Host("bank", recipe=RECIPE), X[:, :3], y, Leaving(plain.parties, plain.tables, {}), Rounds(rounds=3)
+    )
+    assert fitted.traffic.rounds == 3
+
+
+def test_rounds_go_on_from_rounds_and_learning_anew_forgets_them():
+    X, y = make_table()
+    host, parties = Host("bank", recipe=RECIPE), engine(X)
+    protocol.fit(host, X[:, :3], y, parties, Rounds(epochs=3, rate=1e-2))
+    guest = parties.parties["shop"]
+    tuned = guest.represent(X[:, COLUMNS["shop"]])
+    assert tuned.learner == "pca, tuned"
+    side = GuestSide(guest, parties.tables["shop"], None, Rounds(rounds=1), 300, "bank")
+    side.begin(Rounds(rounds=1, batch=300).training(RECIPE, 300), order=0)
+    again = Representation.from_bytes(side.forward(), "shop").values
+    np.testing.assert_allclose(again, tuned.values[np.random.default_rng(0).permutation(300)], atol=1e-4)
+    before = Guest("shop", "pca", 2, 32).learn(X[:, COLUMNS["shop"]])
+    assert guest.learn(X[:, COLUMNS["shop"]]).to_bytes() == before.to_bytes()
+
+
+def test_after_a_random_start_a_guest_can_still_learn():
+    _, parties, _, X, _ = fit(Rounds(rounds=2, start="random"))
+    guest = parties.parties["shop"]
+    assert guest.represent(X[:, COLUMNS["shop"]]).learner == "rounds"
+    assert guest.learn(X[:, COLUMNS["shop"]]).learner == "pca"
+
+
+@pytest.mark.parametrize("start", ["one-shot", "random"])
+def test_several_models_of_the_host_take_part(start):
+    host, parties, _, X, y = fit(Rounds(epochs=20, rate=1e-2, start=start), recipe=replace(RECIPE, members=2), bits=4)
+    assert len(host.model.members) == 2
+    outputs = protocol.predict(host, X[:, :3], parties).outputs
+    assert np.mean(outputs.argmax(axis=1) == y) > 0.8
+
+
+def test_an_estimator_survives_pickling_after_rounds():
+    X, y = make_table()
+    model = FedOnceClassifier(3, dim=2, host_epochs=2, rounds=5, random_state=0).fit(X, y)
+    copied = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copied.predict_proba(X), model.predict_proba(X))
 
 
 @pytest.mark.parametrize("bits", [8, 4])
@@ -195,6 +332,7 @@ def test_a_gradient_of_zero_stays_zero(bits):
         ({"epochs": True}, "positive number"),
         ({"bytes": 0}, "positive integer"),
         ({"rounds": 1, "bits": 7}, "one of 32, 16, 8, 4"),
+        ({"rounds": 1, "bits": 8.0}, "one of 32, 16, 8, 4"),
         ({"rounds": 1, "start": "cold"}, "'one-shot' or 'random'"),
     ],
 )
@@ -230,4 +368,5 @@ def test_images_and_a_learner_that_is_a_network_of_convolutions():
     )
     model.fit(X.reshape(120, -1), y)
     assert model.traffic_.rounds == 4
+    assert model.traffic_.payload_bytes == 120 * 3 + 4 * 2 * 16 * 3  # batches of 16: few rows
     assert model.predict(X.reshape(120, -1)).shape == (120,)

@@ -37,24 +37,22 @@ from numpy.typing import NDArray
 from benchmarks.config import Config
 from benchmarks.methods import settings, wire
 from benchmarks.problem import Problem, Result, clocked
-from fedonce.errors import FedOnceError, InputError, parameter_error
+from fedonce.errors import FedOnceError, InputError
 from fedonce.tables import Table
 
 MOST_PARTIES = 10
 BINS = 256
 FLOAT = 4
 LEARNING_RATE = 0.1
-REG_ALPHA = 10.0
 NO_IMAGES = "not applied to images, as in the paper"
 
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
     """Train all trees, in a federation up to 10 parties."""
-    _check(config)
     if problem.data.image:
         return Result(None, note=NO_IMAGES)
     rows = Rows.of(problem)
-    parameters = rows.parameters(config.depth, seed)
+    parameters = rows.parameters(config, seed)
     if not (config.federated and 1 < len(rows.train) <= MOST_PARTIES):
         return _centralised(problem, config, rows, parameters)
     _require_federation()
@@ -86,11 +84,10 @@ def run_comm(problem: Problem, config: Config, seed: int) -> Result:
 
     Boosting never changes an earlier tree, so these are the first trees of `run`, and centralised training grows them.
     """
-    _check(config)
     if problem.data.image:
         return Result(None, note=NO_IMAGES)
     rows = Rows.of(problem)
-    parameters = rows.parameters(config.depth, seed)
+    parameters = rows.parameters(config, seed)
     budget = len(problem.y) * settings.dim(problem, config) * FLOAT * len(problem.guests)
     # Gradients alone say how many iterations could fit; only so many have to be tried.
     gradients = rows.trees_a_round * 2 * FLOAT * len(problem.y) * len(problem.guests)
@@ -159,7 +156,7 @@ class Rows:
         """Bins of all guests' columns."""
         return sum(_bins(own) for own in self.train[1:])
 
-    def parameters(self, depth: int, seed: int) -> dict[str, Any]:
+    def parameters(self, config: Config, seed: int) -> dict[str, Any]:
         """Return XGBoost's parameters."""
         # The base score is given, as guests cannot estimate it and would start from another one.
         if self.classes is None:
@@ -169,7 +166,7 @@ class Rows:
         else:
             goal = {"objective": "multi:softprob", "base_score": 0.5, "num_class": self.trees_a_round}
         return goal | {
-            "learning_rate": LEARNING_RATE, "max_depth": depth, "reg_alpha": REG_ALPHA, "tree_method": "hist",
+            "learning_rate": LEARNING_RATE, "max_depth": config.depth, "reg_alpha": config.reg_alpha, "tree_method": "hist",
             "max_bin": BINS, "nthread": 1, "seed": seed, "device": "cpu",
         }  # fmt: skip
 
@@ -263,13 +260,6 @@ def _total(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 def _bins(columns: NDArray[np.float32]) -> int:
     """Return the bins of a party's columns: their distinct values, 256 a column at most."""
     return sum(min(BINS, len(np.unique(column[~np.isnan(column)]))) for column in columns.T)
-
-
-def _check(config: Config) -> None:
-    for name in ("trees", "depth"):
-        value = getattr(config, name)
-        if type(value) is not int or value < 1:
-            raise parameter_error("SecureBoost", name, "an integer of at least 1", value)
 
 
 def _xgboost() -> Any:

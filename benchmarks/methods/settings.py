@@ -26,12 +26,10 @@ def preset(problem: Problem) -> dict[str, Any]:
 def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
     """Return how the host trains; `combine`: where one party holds every column."""
     if config.settings == "paper":
-        found = preset(problem)["recipe"]
-    elif problem.data.name == "movielens":
-        found = EVERY_COLUMN if combine else {"ids": IDS, "auxiliary": AUXILIARY}[problem.host]
-    else:
-        return "default"
-    return found
+        return preset(problem)["recipe"]
+    if problem.data.name == "movielens":
+        return EVERY_COLUMN if combine else {"ids": IDS, "auxiliary": AUXILIARY}[problem.host]
+    return "default"
 
 
 def learner(problem: Problem, config: Config, guest: str) -> Any:

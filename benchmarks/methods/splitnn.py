@@ -1,4 +1,4 @@
-"""SplitNN (Vepakomma et al., 2018): every batch goes to the host as values and comes back as gradients, in float32.
+"""SplitNN (Vepakomma et al., 2018): every batch goes to the host as values and comes back as gradients, by default in float32.
 
 It is FedOnce's multi-round training without the one message: guests' networks and the host's model start from random
 weights. SplitNN-Comm stops when FedOnce's float32 payload is spent.
@@ -22,12 +22,13 @@ from fedonce.learners import Random
 from fedonce.networks import NCF
 
 GUEST_HIDDEN = (128, 64)
-MOVIELENS = {"ids": NCF((32, 32), (128,), dropout=0.3), "auxiliary": NCF((1, 4, 10, 4, 15, 5), (128,))}
+MOVIELENS = {"ids": settings.IDS.network, "auxiliary": NCF((1, 4, 10, 4, 15, 5), (128,))}
 
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
     """Train for so many epochs."""
-    return _run(problem, config, seed, Rounds(epochs=_epochs(problem, config), bits=32, start="random"))
+    rounds = Rounds(epochs=_epochs(problem, config), bits=config.split_bits, start="random")
+    return _run(problem, config, seed, rounds)
 
 
 def run_comm(problem: Problem, config: Config, seed: int) -> Result:
@@ -84,9 +85,9 @@ class TimedEngine(LocalEngine):
         super().__init__(*arguments)
         self.busy: dict[str, float] = defaultdict(float)
 
-    def forward(self, batch: Any) -> dict[str, bytes]:
+    def forward(self) -> dict[str, bytes]:
         """Return the guests' values."""
-        return {name: self._timed(name, lambda side=side: side.forward(batch)) for name, side in self.sides.items()}
+        return {name: self._timed(name, side.forward) for name, side in self.sides.items()}
 
     def backward(self, gradients: Any) -> None:
         """Hand each guest its gradient."""

@@ -232,6 +232,12 @@ def loss(raw: Tensor, target: Tensor, smoothing: float) -> Tensor:
     return F.cross_entropy(raw, target, label_smoothing=smoothing)
 
 
+def untrained(own: Rows, dims: Sequence[int], n_outputs: int, recipe: Recipe) -> nn.Module:
+    """Make the host's model, with as many members as the recipe has."""
+    members = [build(own, dims, n_outputs, recipe) for _ in range(recipe.members)]
+    return members[0] if len(members) == 1 else Ensemble(members)
+
+
 def build(own: Rows, dims: Sequence[int], n_outputs: int, recipe: Recipe) -> AggregationModel:
     """Make the host's model for its own rows and guests of so many values each; weights are drawn from torch's generator."""
     return AggregationModel(own.shape[1:], dims, n_outputs, recipe, code_sizes(recipe.network, own))

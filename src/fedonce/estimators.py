@@ -243,7 +243,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.non_deterministic = False
+        tags.non_deterministic = bool(self.representation_noise)
         return tags
 
 
@@ -273,7 +273,7 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
         Gradients then go back to the guests, who learn something of the labels.
     representation_noise : float
         Scale of Gaussian noise that guests add to what they send, after clipping each row to norm 1; at training and at
-        prediction. 0: neither. The noise is never seeded.
+        prediction. 0: neither. `random_state` does not fix the noise.
     epsilon, delta, clip : None
         A privacy budget and the norm of a row's gradient, as `presets.load` gives them at level 1. This version has no
         differential privacy and refuses them; nothing is ignored silently.

@@ -281,7 +281,7 @@ class _Failure:
 
     def noise(self, header: dict[str, str]) -> float:
         text = header["noise"]
-        if not re.fullmatch(r"\d{1,12}(\.\d{1,20})?(e-\d{1,2})?", text):
+        if not re.fullmatch(r"\d{1,12}(\.\d{1,20})?(e-\d{1,3})?", text):
             raise self(f"its 'noise' is {text!r}, not a scale")
         return float(text)
 

@@ -10,6 +10,7 @@ Unlike FedOnce, a guest learns something of the labels here: gradients depend on
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
@@ -22,15 +23,18 @@ from torch import Tensor, nn
 
 from fedonce import aggregation
 from fedonce.errors import InputError, MessageError, parameter_error
-from fedonce.learners import Auto, NetworkLearner, Random
+from fedonce.learners import Auto, NetworkLearner
 from fedonce.message import BITS, SCALES_LIMIT, Representation, Scale, Traffic, row_digest
 from fedonce.networks import encoder
-from fedonce.party import Guest, Host, arrange
+from fedonce.party import Guest, Host, Tuned, arrange
 from fedonce.randomness import party_generator, torch_seeded
 from fedonce.tables import Table
 from fedonce.training import Batch, Epoch, Rows, Training, one_thread, pick_device, train
 
-HIDDEN = (128, 64)  # of the network that corrects a guest whose learner is none
+logger = logging.getLogger(__name__)
+
+HIDDEN = (128, 64)  # of the network of a guest whose learner is none
+DIM_LIMIT = 4096  # values a row that a guest may announce without having sent any
 # Models that are good already take smaller steps than new ones, and the smaller the fewer there are: shares of the host
 # recipe's rate an epoch, and at most. Chosen on validation rows of phishing and superconduct.
 WARM, WARMEST = 0.025, 0.25
@@ -76,34 +80,37 @@ class Rounds:
             kind = int | np.integer if whole else int | float | np.number
             if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < np.inf):
                 raise parameter_error("Rounds", name, f"a positive {'integer' if whole else 'number'} or None", value)
-        if self.bits is not None and self.bits not in BITS:
+        if self.bits is not None and (not isinstance(self.bits, int | np.integer) or self.bits not in BITS):
             raise parameter_error("Rounds", "bits", f"one of {', '.join(map(str, BITS))} or None", self.bits)
         if self.start not in ("one-shot", "random"):
             raise parameter_error("Rounds", "start", "'one-shot' or 'random'", self.start)
 
-    def training(self, recipe: aggregation.Recipe, n_rows: int) -> Training:
-        """Return how to train, without the limit in bytes."""
-        base = recipe.training(n_rows)
-        batch = min(self.batch or base.batch, n_rows)
+    def batch_of(self, recipe: aggregation.Recipe, n_rows: int) -> int:
+        """Return how many rows a round has."""
+        return min(self.batch or recipe.training(n_rows).batch, n_rows)
+
+    def training(self, recipe: aggregation.Recipe, n_rows: int, affordable: int | None = None) -> Training:
+        """Return how to train; `affordable` is the number of rounds that the limit in bytes allows."""
+        base, batch = recipe.training(n_rows), self.batch_of(recipe, n_rows)
         per_epoch = ceil(n_rows / batch)
-        limits = [self.rounds, None if self.epochs is None else max(1, round(self.epochs * per_epoch))]
-        steps = min((limit for limit in limits if limit is not None), default=10**9)
+        limits = [self.rounds, affordable, None if self.epochs is None else max(1, round(self.epochs * per_epoch))]
+        steps = min(limit for limit in limits if limit is not None)
         share = min(WARM * max(1.0, steps / per_epoch), WARMEST) if self.start == "one-shot" else 1.0
         rate = self.rate or recipe.rate * share
         return replace(base, batch=batch, rate=rate, steps=steps, epochs=ceil(steps / per_epoch))
 
 
 class RoundsEngine(Protocol):
-    """How the messages of rounds travel."""
+    """How the messages of rounds travel. A guest that does not answer is simply not in the result."""
 
     def open_rounds(self, rounds: Rounds, n_rows: int, host: str) -> Mapping[str, bytes]:
         """Let each guest get ready; return a message without rows that says how many values it will send."""
 
-    def begin_rounds(self, training: Training) -> None:
-        """Tell each guest how everyone trains: so many steps, at these rates."""
+    def begin_rounds(self, training: Training, order: int) -> None:
+        """Tell each guest how everyone trains, and the seed by which all draw the same order of rows."""
 
-    def forward(self, batch: Batch) -> Mapping[str, bytes]:
-        """Let each guest send its values of the batch's rows, which all parties draw in the same order."""
+    def forward(self) -> Mapping[str, bytes]:
+        """Let each guest send its values of the next batch's rows."""
 
     def backward(self, gradients: Mapping[str, bytes]) -> None:
         """Hand each guest the gradient of its values."""
@@ -115,36 +122,25 @@ class RoundsEngine(Protocol):
 def fit(host: Host, table: Any, label: Any, engine: RoundsEngine, rounds: Rounds, traffic: Traffic) -> list[Epoch]:
     """Train the host's model and the guests' encoders together; count what is sent; return the host's history."""
     side = HostSide(host, Table.of(table), label, rounds)
-    training = rounds.training(side.recipe, side.n_rows)
-    opened = side.open(engine.open_rounds(rounds, side.n_rows, host.name), traffic)
-    training = _within(rounds, training, side.round_bytes(training.batch, opened), traffic.bytes, side.n_rows)
-    engine.begin_rounds(training)
+    side.open(engine.open_rounds(rounds, side.n_rows, host.name), traffic)
+    if not side.opened:
+        logger.info("host %s: no guest takes part, there are no rounds", host.name)
+        return []
+    training = rounds.training(side.recipe, side.n_rows, side.affordable(traffic.bytes))
+    order = int(side.rng.integers(2**63))
+    engine.begin_rounds(training, order)
 
     def step(batch: Batch, epoch: int) -> Tensor:
-        received = engine.forward(batch)  # R_j of these rows, from each guest
+        received = engine.forward()  # R_j of these rows, from each guest
         loss, gradients = side.step(batch, received, traffic)  # the host's step, and dL/dR_j for each guest
         engine.backward(gradients)
         traffic.rounds += 1
         return loss
 
     with one_thread(not side.image):
-        history = train(training.update(side.parameters), side.n_rows, step, training, side.rng)
+        history = train(training.update(side.parameters), side.n_rows, step, training, np.random.default_rng(order))
     side.close(engine.close_rounds(), traffic)
     return history
-
-
-def _within(rounds: Rounds, training: Training, cost: int, sent: int, n_rows: int) -> Training:
-    """Return the training that ends before the bytes do."""
-    if rounds.bytes is None:
-        return training
-    affordable = (rounds.bytes - sent) // cost if cost else 10**9
-    if affordable < 1:
-        raise InputError(
-            f"rounds with bytes={rounds.bytes:,} do not allow one round: {sent:,} bytes were sent before it, and it takes "
-            f"{cost:,} with batches of {training.batch} rows. Give more bytes, a smaller batch or fewer bits."
-        )
-    steps = min(training.steps or affordable, affordable)
-    return replace(training, steps=steps, epochs=ceil(steps * training.batch / n_rows))
 
 
 class HostSide:
@@ -175,21 +171,55 @@ class HostSide:
         """What the host trains."""
         return list(self.model.parameters())
 
-    def open(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
+    def open(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
         """Learn who takes part, with how many values, and get the model ready."""
-        opened = self._read(received, traffic)
+        cold = self.rounds.start == "random"
+        self.opened = self._read(received, traffic)
+        for party, message in self.opened.items():
+            known = DIM_LIMIT if cold else self.host.dims.get(party, 0)
+            if (
+                message.n_rows
+                or message.run != self.host.run
+                or party == self.host.name
+                or not 1 <= message.dim <= known
+            ):
+                raise MessageError(
+                    f"The message with which party {party!r} opens rounds is refused: it must be of run {self.host.run!r}, from "
+                    f"a guest that takes part, without rows, and of at most {known} values a row."
+                )
         host = self.host
-        if self.rounds.start == "random":
-            host.dims = {party: message.dim for party, message in opened.items()}
+        if cold:
+            host.dims = {party: message.dim for party, message in self.opened.items()}
             with torch_seeded(self.rng):
-                host.model = aggregation.build(self.rows, list(host.dims.values()), host.n_outputs, self.recipe)
+                host.model = aggregation.untrained(self.rows, list(host.dims.values()), host.n_outputs, self.recipe)
         assert host.model is not None
         self.model = host.model.to(self.device, self.dtype).train()
-        return opened
+
+    def affordable(self, sent: int) -> int | None:
+        """Return how many rounds the limit in bytes allows, after so many bytes; None: there is no such limit."""
+        if self.rounds.bytes is None:
+            return None
+        batch = self.rounds.batch_of(self.recipe, self.n_rows)
+        cost = self._round_bytes(batch)
+        # A closing message is as long as the opening one, and may have a scale and a longer learner's name.
+        closing = sum(message.nbytes + 8 * min(message.dim, SCALES_LIMIT) + 256 for message in self.opened.values())
+        left = self.rounds.bytes - sent - closing
+        if left < cost:
+            raise InputError(
+                f"rounds with bytes={self.rounds.bytes:,} do not allow one round: {sent + closing:,} bytes go to other messages, "
+                f"and a round takes {cost:,} with batches of {batch} rows. Give more bytes, a smaller batch or fewer bits."
+            )
+        return left // cost
 
     def step(self, batch: Batch, received: Mapping[str, bytes], traffic: Traffic) -> tuple[Tensor, dict[str, bytes]]:
         """Take the loss of a batch, leave the gradients in the host's parameters and return those of the guests' values."""
         messages = self._read(received, traffic)
+        for party, message in messages.items():
+            if party in self.opened and message.bits != self.opened[party].bits:
+                raise MessageError(
+                    f"The message of party {party!r} is refused: it has {message.bits} bits a value, not the "
+                    f"{self.opened[party].bits} with which the party opened rounds."
+                )
         rows = _batch_digest(batch)
         arranged = arrange(list(messages.values()), self.host.dims, len(batch), self.host.run, rows)
         values, present = (torch.from_numpy(array).to(self.device, self.dtype) for array in arranged)
@@ -221,15 +251,20 @@ class HostSide:
     def close(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
         """Remember the guests' new scales; the model is done."""
         for party, message in self._read(received, traffic).items():
+            if party not in self.opened or message.run != self.host.run or message.dim != self.host.dims[party]:
+                raise MessageError(
+                    f"The message with which party {party!r} closes rounds is refused: its run or number of values is another "
+                    "than at the opening."
+                )
             self.host.makers[party] = message.maker
         self.model.cpu().eval()
 
-    def round_bytes(self, batch: int, opened: Mapping[str, Representation]) -> int:
+    def _round_bytes(self, batch: int) -> int:
         """Return the bytes of a round of a full batch: every guest's values and gradients."""
         rows, total = _batch_digest(np.arange(batch)), 0
-        for party, dim in self.host.dims.items():
-            values, bits = np.ones((batch, dim), np.float32), opened[party].bits
-            held = None if opened[party].present is None else np.ones(batch, bool)
+        for party, message in self.opened.items():
+            values, bits = np.ones((batch, message.dim), np.float32), message.bits
+            held = None if message.present is None else np.ones(batch, bool)
             for sender, kind in ((party, "values"), (self.host.name, "gradient")):
                 message = _message(values, bits, _range(values, bits), sender, self.host.run, rows, kind, held)
                 total += len(message.to_bytes())
@@ -265,8 +300,15 @@ class GuestSide:
         self.rng = party_generator(guest.random_state, f"{guest.name}\nrounds")
         self.device, self.dtype = pick_device(guest.device), torch.get_default_dtype()
         cold = rounds.start == "random"
+        if guest.noise is not None:
+            raise InputError(
+                f"Party {guest.name!r} blurs what it sends, and takes part in no rounds: a row's values would leave it many "
+                "times, and noise averages out. Make the guest with noise=0, or leave rounds out."
+            )
         if cold and present is not None:
-            raise InputError(f"Rounds from a random start need every row of party {guest.name!r}, which lacks some.")
+            raise InputError(
+                f"Rounds from a random start need every row of party {guest.name!r}, which lacks some; take start='one-shot'."
+            )
         self.rows = (guest.preparation.fit(table) if cold else guest.preparation).transform(table)
         self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
         self.base: Tensor | None = None
@@ -279,35 +321,59 @@ class GuestSide:
         self.done = 0
 
     def _random_network(self) -> nn.Module:
-        learner = self.guest.learner
-        if not isinstance(learner, NetworkLearner):
-            self.guest.learner = learner = Random(hidden=HIDDEN)
-        self.dim = self.guest.dim
-        return learner.start(self.rows, self.dim, self.device)
+        """Make a network in place of all that was learnt; the learner's own kind where it has one."""
+        learner, self.dim = self.guest.learner, self.guest.dim
+        if isinstance(learner, NetworkLearner):
+            self.guest.tuned = Tuned()
+            return learner.start(self.rows, self.dim, self.device)
+        network = encoder(self.rows.shape[1:], HIDDEN, self.dim)
+        self.guest.tuned = Tuned(network, alone=True)
+        return network
 
     def _learnt_network(self) -> nn.Module:
+        """Return what is trained further: the learner's network, or one that is added to its values."""
         learner = self.guest.learner.chosen() if isinstance(self.guest.learner, Auto) else self.guest.learner
-        values = self.guest.values(self.rows)
-        self.dim = values.shape[1]
+        tuned = self.guest.tuned
         if isinstance(learner, NetworkLearner):
+            self.dim = learner.dim_
+            self.guest.tuned = Tuned()
             return learner.fitted()
-        self.base = torch.from_numpy(values).to(self.device, self.dtype)
-        self.guest.correction = _Correction(self.rows.shape[1:], values)
-        return self.guest.correction
+        if tuned is not None and tuned.network is not None:  # rounds have been before: go on with what they added
+            self.dim = self.guest.values(self.rows[:1]).shape[1]
+            self.base = None if tuned.alone else self._tensor(learner.transform(self.rows, self.device))
+            return tuned.network
+        values = self.guest.values(self.rows)
+        self.dim, self.base = values.shape[1], self._tensor(values)
+        correction = _Correction(self.rows.shape[1:], values)
+        self.guest.tuned = Tuned(correction)
+        return correction
+
+    def _tensor(self, values: Rows) -> Tensor:
+        return torch.from_numpy(values).to(self.device, self.dtype)
 
     def opening(self) -> bytes:
         """Return a message without rows, which says how many values and bits there will be."""
         values = np.zeros((0, self.dim), np.float32)
         held = None if self.present is None else np.zeros(0, bool)
-        scale, rows = _range(values, self.bits), row_digest(0)
-        return _message(values, self.bits, scale, self.guest.name, self.guest.run, rows, "opening", held).to_bytes()
+        scale, rows, learner = _range(values, self.bits), row_digest(0), self.guest.learner_name
+        message = _message(values, self.bits, scale, self.guest.name, self.guest.run, rows, "opening", held)
+        return replace(message, learner=learner).to_bytes()
 
-    def begin(self, training: Training) -> None:
-        """Take note of how everyone trains."""
+    def begin(self, training: Training, order: int) -> None:
+        """Take note of how everyone trains, and of the seed for the order of rows."""
         self.training, self.update = training, training.update(self.parameters)
+        self.order = np.random.default_rng(order)
 
-    def forward(self, batch: Batch) -> bytes:
-        """Return the message with the values of the batch's rows that the guest has."""
+    def _next_batch(self) -> Batch:
+        """Return the rows of the next batch: the host draws the same."""
+        within = self.done % ceil(self.n_rows / self.training.batch)
+        if within == 0:
+            self.epoch_rows = self.order.permutation(self.n_rows)
+        return self.epoch_rows[within * self.training.batch :][: self.training.batch]
+
+    def forward(self) -> bytes:
+        """Return the message with the values of the next batch's rows that the guest has."""
+        batch = self._next_batch()
         held = None if self.present is None else self.present[batch]
         where = torch.from_numpy(self.position[batch if held is None else batch[held]]).to(self.device)
         with torch_seeded(self.rng):
@@ -325,9 +391,10 @@ class GuestSide:
         gradient = Representation.from_bytes(data, self.host)
         if self.batch is None or self.outputs is None:
             raise MessageError(f"Party {self.guest.name!r} got a gradient without having sent values.")
-        if gradient.rows != _batch_digest(self.batch) or gradient.values.shape != tuple(self.outputs.shape):
+        expected = (self.guest.run, _batch_digest(self.batch), tuple(self.outputs.shape))
+        if (gradient.run, gradient.rows, gradient.values.shape) != expected:
             raise MessageError(
-                f"The gradient for party {self.guest.name!r} is refused: it is about other rows or values."
+                f"The gradient for party {self.guest.name!r} is refused: it is of another run, or about other rows or values."
             )
         for parameter in self.parameters:
             parameter.grad = None
@@ -343,7 +410,6 @@ class GuestSide:
     def close(self) -> bytes:
         """Freeze model and scale, and return a message without rows that carries the scale."""
         self.network.cpu().eval()
-        self.guest.tuned = True
         self.guest.scale = Scale.fit(self.guest.values(self.rows), self.guest.bits)
         return self.guest.message(np.zeros((0, self.dim), np.float32), None).to_bytes()
 

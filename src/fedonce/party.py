@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,17 @@ from fedonce.training import Epoch, Rows, apply, pick_device
 logger = logging.getLogger(__name__)
 
 NOISE_LIMIT = 1e6
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What rounds made of a guest: a network whose values are added to the learner's, or stand `alone`.
+
+    No network: the learner is one itself, and was trained further.
+    """
+
+    network: nn.Module | None = None
+    alone: bool = False
 
 
 class Guest:
@@ -68,8 +80,7 @@ class Guest:
         self.preparation = Preparation(name, shape, embeddings=self.learner.embeddings)
         self.random_state, self.device = random_state, device
         self.noise = LocalNoise(float(noise)) if noise else None
-        self.correction: nn.Module | None = None  # what more rounds added to the learner's values
-        self.tuned = False  # whether more rounds have changed it
+        self.tuned: Tuned | None = None  # what more rounds have changed
         self.scale: Scale | None = None
         self.history: list[Epoch] = []
 
@@ -85,7 +96,7 @@ class Guest:
         rows = self.preparation.fit(own).transform(own)
         rng = party_generator(self.random_state, self.name)
         self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
-        self.correction, self.tuned = None, False
+        self.tuned = None
         values = self.values(rows)
         if self.noise is not None:
             self.noise.fit(values)
@@ -116,25 +127,34 @@ class Guest:
 
     def values(self, rows: Rows) -> Rows:
         """Let the learner, which may be the user's own, transform prepared rows, and check what it gives."""
-        values = np.asarray(self.learner.transform(rows, pick_device(self.device)), dtype=np.float32)
+        device = pick_device(self.device)
+        if self.tuned is not None and self.tuned.alone and self.tuned.network is not None:
+            return apply(self.tuned.network, rows, device)
+        values = np.asarray(self.learner.transform(rows, device), dtype=np.float32)
         if values.ndim != 2 or len(values) != len(rows) or not 1 <= values.shape[1] <= self.dim:
             raise InputError(
                 f"The learner {self.learner.name!r} of party {self.name!r} must give {len(rows)} rows of 1 to {self.dim} values. "
                 f"Got an array of shape {values.shape}."
             )
-        if self.correction is not None:
-            values = values + apply(self.correction, rows, pick_device(self.device))
+        if self.tuned is not None and self.tuned.network is not None:
+            values = values + apply(self.tuned.network, rows, device)
         return values
+
+    @property
+    def learner_name(self) -> str:
+        """How its values are made, for messages."""
+        learner = self.learner.chosen() if isinstance(self.learner, Auto) and self.learner.chosen_ else self.learner
+        if self.tuned is None:
+            return learner.name
+        return "rounds" if self.tuned.alone else f"{learner.name}, tuned"
 
     def message(self, values: Rows, present: NDArray[np.bool_] | None) -> Representation:
         """Put values into a message, rounded to the guest's bits on the scale frozen when it learnt."""
         assert self.scale is not None
-        learner = self.learner.chosen() if isinstance(self.learner, Auto) else self.learner
-        name = learner.name + (", tuned" if self.tuned else "")
         lowered = values.shape[1] < self.dim
         return Representation.encode(
             values, bits=self.bits, scale=self.scale, party=self.name, run=self.run, present=present,
-            rows=row_digest(len(values) if present is None else len(present)), learner=name,
+            rows=row_digest(len(values) if present is None else len(present)), learner=self.learner_name,
             noise=0.0 if self.noise is None else self.noise.scale,
             note=f"dim lowered from {self.dim} to {values.shape[1]}" if lowered else "",
         )  # fmt: skip

@@ -6,8 +6,8 @@ from benchmarks import figures
 from benchmarks.figures import Point
 
 
-def point(sent, mean):
-    return Point(sent, mean, 0.0, (mean,))
+def point(sent, *values):
+    return Point(sent, sum(values) / len(values), 0.0, {(None, seed): value for seed, value in enumerate(values)})
 
 
 def test_bytes_needed_lie_between_the_points_around_a_value():
@@ -36,6 +36,22 @@ def test_pick_looks_into_settings_and_leaves_out_what_gave_no_value():
     assert figures.order(lines, "dim") == [2, 3]
 
 
-def test_the_standard_error_is_of_paired_differences():
-    assert figures.standard_error([1.0, 2.0, 3.0], [0.0, 1.0, 2.0]) == 0
-    assert figures.standard_error([1.0, 3.0], [0.0, 0.0]) == pytest.approx(1.0)
+def test_gain_is_of_paired_runs():
+    assert figures.gain(point(1, 0.0, 1.0, 2.0), point(1, 1.0, 2.0, 3.0), "accuracy") == (1.0, 0.0)
+    mean, error = figures.gain(point(1, 0.0, 0.0), point(1, 1.0, 3.0), "rmse")
+    assert (mean, error) == (-2.0, pytest.approx(1.0))
+    assert figures.gain(point(1, 0.0), point(1, 1.0), "accuracy") is None
+
+
+def test_only_common_runs_are_compared():
+    (first,), (second, third) = figures.common([point(1, 1.0, 5.0)], [point(2, 2.0, 4.0, 9.0), point(3, 6.0, 8.0)])
+    assert (first.mean, second.mean, third.mean) == (3.0, 3.0, 7.0)
+    assert figures.common([point(1, 1.0)], []) == [[point(1, 1.0)], []]
+    assert figures.common([], []) == [[], []]
+
+
+def test_times_says_when_a_number_is_a_bound():
+    points = [point(1e3, 90.0), point(1e5, 92.0)]
+    assert figures.times(points, point(1e2, 91.0), "accuracy") == "100"
+    assert figures.times(points, point(1e2, 80.0), "accuracy") == "at most 10"
+    assert figures.times(points, point(1e2, 99.0), "accuracy") == "more than 1,000"

@@ -89,6 +89,13 @@ def test_parts_make_the_whole(small):
     assert set(names) == {runner.key(line) for line in store.read(out)}
 
 
+def test_parts_may_share_a_file(small):
+    path, out = small
+    for part in ("1/2", "2/2"):
+        go(path, out, "--methods", "Combine", "--shard", part)
+    assert len(store.read(out)) == 2 * 2  # data sets and seeds
+
+
 def test_one_run_that_fails_does_not_stop_the_others(small, monkeypatch, capsys):
     plain = Host.aggregate
 
@@ -128,3 +135,10 @@ def test_wrong_options_are_errors(small, more, reason, capsys):
     assert go(*small, *more) == 3
     assert reason in capsys.readouterr().err
     assert not small[1].exists()
+
+
+@pytest.mark.parametrize("seeds", ["0", "-1", "two"])
+def test_a_wrong_number_of_seeds_is_a_usage_error(small, seeds, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        go(*small, "--seeds", seeds)
+    assert "must be a positive integer" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from benchmarks import store
+from fedonce import InputError
 
 
 def test_lines_come_back_in_order(tmp_path):
@@ -27,10 +28,25 @@ def test_a_line_cut_in_the_middle_is_dropped_with_a_word(tmp_path, capsys):
     assert not capsys.readouterr().out
 
 
+def test_a_line_that_lost_its_end_of_line_alone_is_made_again_too(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"n": 0}\n{"n": 1}')
+    assert store.read(path) == [{"n": 0}]
+    store.append(path, {"n": 1})
+    assert store.read(path) == [{"n": 0}, {"n": 1}]
+
+
+def test_results_can_be_read_without_the_right_to_write(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"n": 0}\n')
+    path.chmod(0o444)
+    assert store.read(path) == [{"n": 0}]
+
+
 def test_a_broken_line_elsewhere_is_an_error_that_names_it(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_text('{"n": 0}\n{"n": \n{"n": 2}\n')
-    with pytest.raises(ValueError, match=r"x\.jsonl: line 2 is not JSON"):
+    with pytest.raises(InputError, match=r"x\.jsonl: line 2 is not JSON"):
         store.read(path)
     assert path.read_text().count("\n") == 3
 

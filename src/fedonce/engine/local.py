@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fedonce.multiround import GuestSide, Rounds
 from fedonce.party import Guest
 from fedonce.tables import Table
-from fedonce.training import Batch, Training
+from fedonce.training import Training
 
 logger = logging.getLogger(__name__)
 
@@ -68,14 +68,14 @@ class LocalEngine:
         self.sides = {guest.name: GuestSide(guest, *self._rows(guest.name), rounds, n_rows, host) for guest in learnt}
         return {name: side.opening() for name, side in self.sides.items()}
 
-    def begin_rounds(self, training: Training) -> None:
-        """Tell each guest how everyone trains."""
+    def begin_rounds(self, training: Training, order: int) -> None:
+        """Tell each guest how everyone trains, in which order of rows."""
         for side in self.sides.values():
-            side.begin(training)
+            side.begin(training, order)
 
-    def forward(self, batch: Batch) -> dict[str, bytes]:
-        """Return the guests' values of a batch's rows."""
-        return {name: side.forward(batch) for name, side in self.sides.items()}
+    def forward(self) -> dict[str, bytes]:
+        """Return the guests' values of the next batch's rows."""
+        return {name: side.forward() for name, side in self.sides.items()}
 
     def backward(self, gradients: Mapping[str, bytes]) -> None:
         """Hand each guest its gradient."""

@@ -15,8 +15,8 @@ class LocalNoise:
     """Bring values to the unit ball, clip each row to it, and add Gaussian noise of one scale to every value.
 
     Centre and radius are taken from the guest's training rows and then frozen, so that learners whose values are large
-    and learners whose values are small lose alike. Noise comes from the operating system's randomness, and is drawn anew for
-    every message: whoever receives the same row many times can average it away.
+    and learners whose values are small lose alike. The noise's generator is seeded by the operating system, anew for every
+    message: whoever receives the same row many times can average it away.
 
     Parameters
     ----------
