@@ -70,7 +70,13 @@ def frontiers() -> list[Frontier]:
     own = results("frontier")
     groups = by_data(line for line in own if line["method"].startswith("FedOnce-"))
     more = by_data(line for line in results("unsupervised") if line["method"] != "FedOnce-random")
-    return [_frontier([*lines, *more.get(key, [])], own) for key, lines in groups.items()]
+    return [_frontier([*lines, *_lacking(lines, more.get(key, []))], own) for key, lines in groups.items()]
+
+
+def _lacking(lines: Sequence[Line], others: Sequence[Line]) -> list[Line]:
+    """Return others' runs of sizes that the lines do not have."""
+    known = {(line["method"], look(line, "dim"), look(line, "bits")) for line in lines}
+    return [line for line in others if (line["method"], look(line, "dim"), look(line, "bits")) not in known]
 
 
 def _frontier(lines: Sequence[Line], own: Sequence[Line]) -> Frontier:

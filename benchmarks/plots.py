@@ -158,9 +158,10 @@ def frontier(folder: Path) -> None:
             axis.plot(
                 [point.bytes for point in found.split], means, color=COLOURS["SplitNN"], marker="s", label="SplitNN"
             )
-        for name, lines in (("Solo", found.solo), ("Combine", found.combine)):
-            if lines:
-                axis.axhline(np.mean([line["value"] for line in lines]), color=COLOURS[name], ls="--", label=name)
+        if found.combine:
+            axis.axhline(
+                np.mean([line["value"] for line in found.combine]), color=COLOURS["Combine"], ls="--", label="Combine"
+            )
         axis.set_xscale("log")
         axis.set_xlabel("payload: bytes a row and guest")
         _label(axis, found.lines)

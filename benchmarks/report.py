@@ -8,7 +8,8 @@ Writes results.md and the pictures in results/ to the folder. What is not measur
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks import paper
@@ -72,21 +73,29 @@ def _origin(experiment: Experiment) -> str:
     lines = results(experiment.name)
     machines = ", ".join(dict.fromkeys(line["machine"] for line in lines)) or "not measured yet"
     command = f"`python -m benchmarks.run {experiment.name}`"
-    count = f"{len(lines)} runs of {_planned(experiment, {line['data'] for line in lines})}"
+    have = {line["data"] for line in lines}
+    planned = sum(runs for (data, _), runs in _planned(experiment).items() if data in have) or len(lines)
+    count = f"{len(lines)} runs of {planned}"
     return f"{experiment.question.strip()}\n\n{source} {command}: {count} ({machines})."
 
 
-def _planned(experiment: Experiment, have: set[str]) -> int:
-    """Return how many runs an experiment asks for on the data that have any result."""
-    total = 0
+def _planned(experiment: Experiment) -> Counter[tuple[str, str]]:
+    """Return how many runs an experiment asks for, by data set (or what stands in for it) and method."""
+    count: Counter[tuple[str, str]] = Counter()
     for case in experiment.cases:
-        for name in have & {*case.data, case.otherwise}:
-            parties = SOURCES[name].parties if name in SOURCES else None
-            hosts = len(parties) if isinstance(parties, Mapping) else int(parties or 1)
-            hosts = hosts if case.hosts == "all" else 1 if case.hosts == "first" else len(case.hosts)
-            each = len(list(case.configs())) * len(list(case.divisions())) * case.seeds * max(1, case.folds)
-            total += each * sum(hosts if METHODS[method].by_host else 1 for method in case.methods)
-    return total
+        for name in case.data:
+            for method in case.methods:
+                hosts = 1
+                if METHODS[method].by_host and case.hosts != "first":
+                    hosts = _parties(name) if case.hosts == "all" else len(case.hosts)
+                each = len(list(case.configs())) * len(list(case.divisions())) * case.seeds * max(1, case.folds)
+                count[name, method] += each * hosts
+    return count
+
+
+def _parties(name: str) -> int:
+    parties = SOURCES[name].parties
+    return len(parties) if isinstance(parties, Mapping) else int(parties or 1)
 
 
 def _partial(experiments: dict[str, Experiment]) -> str:
@@ -106,28 +115,29 @@ def _partial(experiments: dict[str, Experiment]) -> str:
 
 def _missing(experiments: dict[str, Experiment]) -> str:
     """List what experiments ask for and results do not have, with the command that fills it."""
-    rows = []
-    for name, experiment in experiments.items():
-        have = {(line["data"], line["method"]) for line in results(name)}
-        stood_in = {
-            case.data for case in experiment.cases if case.otherwise and any(d == case.otherwise for d, _ in have)
-        }
-        for data in dict.fromkeys(data for case in experiment.cases for data in case.data):
-            wanted = dict.fromkeys(m for case in experiment.cases if data in case.data for m in case.methods)
-            lacking = [method for method in wanted if (data, method) not in have]
-            if lacking:
-                which = "all" if len(lacking) == len(wanted) else ", ".join(lacking)
-                note = " (a stand-in is shown)" if (data,) in stood_in else ""
-                rows.append(
-                    f"- {experiment.title}, {TITLES[data]}: {which}{note}. `python -m benchmarks.run {name} --data {data}`"
-                )
+    rows = [row for experiment in experiments.values() for row in _lacking(experiment)]
     if not rows:
         return "Nothing."
     text = (
-        "What was not run, and the command that fills it. The files of gisette and NUS-WIDE were not to be had; "
-        "`fedonce data fetch NAME` gets them.\n\n"
+        "What was not run, or not with all seeds, folds and hosts that the experiment asks for, and the command that fills it. "
+        "The files of gisette and NUS-WIDE were not to be had; `fedonce data fetch NAME` gets them.\n\n"
     )
     return text + "\n".join(rows)
+
+
+def _lacking(experiment: Experiment) -> Iterator[str]:
+    have = Counter((line["data"], line["method"]) for line in results(experiment.name))
+    stand_ins = {data: case.otherwise for case in experiment.cases for data in case.data if case.otherwise}
+    planned = _planned(experiment)
+    for data in dict.fromkeys(data for data, _ in planned):
+        wanted = {method: runs for (name, method), runs in planned.items() if name == data}
+        shown = stand_ins.get(data) if not any(have[data, method] for method in wanted) else None
+        which = [f"{m} {have[data, m]} of {runs}" for m, runs in wanted.items() if have[data, m] < runs]
+        if which:
+            told = ", ".join(which) if any(have[data, method] for method in wanted) else "all"
+            told += f" ({TITLES[shown]} stand in)" if shown else ""
+            command = f"`python -m benchmarks.run {experiment.name} --data {data}`"
+            yield f"- {experiment.title}, {TITLES[data]}: {told}. {command}"
 
 
 def main() -> None:
