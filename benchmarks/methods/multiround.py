@@ -6,7 +6,6 @@ import copy
 from dataclasses import replace
 
 from benchmarks.config import Config
-from benchmarks.methods import settings
 from benchmarks.methods.fedonce import one_shot
 from benchmarks.methods.splitnn import TimedEngine, play
 from benchmarks.problem import Problem, Result
@@ -14,11 +13,11 @@ from fedonce import Rounds
 
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
-    """Go on from FedOnce for some epochs (1 where none are given), with its bits in both directions, and 8 at least."""
+    """Go on from FedOnce for some epochs (1 where none are given), in both directions."""
     done = one_shot(problem, config, seed)
     guests = {one.guest.name: copy.deepcopy(one.guest) for one in done.guests}
     engine = TimedEngine(guests, {name: problem.table(name) for name in guests}, {})
-    rounds = Rounds(epochs=config.epochs or 1, bits=max(8, settings.bits(config)))
+    rounds = Rounds(epochs=config.epochs or 1)
     result = play(problem, copy.deepcopy(done.host), engine, rounds, copy.deepcopy(done.traffic))
     return replace(result, seconds=result.seconds + done.seconds, cpu=result.cpu + done.cpu)
 

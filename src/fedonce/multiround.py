@@ -38,6 +38,7 @@ DIM_LIMIT = 4096  # values a row that a guest may announce without having sent a
 # Models that are good already take smaller steps than new ones, and the smaller the fewer there are: shares of the host
 # recipe's rate an epoch, and at most. Chosen on validation rows of phishing and superconduct.
 WARM, WARMEST = 0.025, 0.25
+LEAST_BITS = 8
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Rounds:
         Of everyone's optimizer. None: a share of the host recipe's, the smaller the shorter the rounds are; all of it where
         `start` is "random".
     bits : int, optional
-        Bits a value, in both directions. None: those of the guest's first message.
+        Bits a value, in both directions. None: those of the guest's first message, and 8 at least: gradients want more.
     start : str
         "one-shot": go on from FedOnce's models. "random": no first message and random weights: SplitNN.
     """
@@ -294,7 +295,7 @@ class GuestSide:
         host: str,
     ) -> None:
         self.guest, self.host, self.n_rows = guest, host, n_rows
-        self.bits = rounds.bits or guest.bits
+        self.bits = rounds.bits or max(LEAST_BITS, guest.bits)
         self.present = present
         self.position = np.cumsum(present) - 1 if present is not None else np.arange(n_rows)
         self.rng = party_generator(guest.random_state, f"{guest.name}\nrounds")
