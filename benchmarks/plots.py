@@ -13,6 +13,7 @@ import numpy as np
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.ticker import NullFormatter
 
 from benchmarks.figures import Line, by_data, curve, order, pick, results, title
 from benchmarks.frontier import frontiers
@@ -43,6 +44,12 @@ def _label(axis: Any, lines: Sequence[Line]) -> None:
     axis.set_ylabel("accuracy (%)" if lines[0]["metric"] == "accuracy" else "RMSE")
     axis.set_title(title(lines[0]), fontsize=10)
     axis.grid(alpha=0.25)
+
+
+def _log_scale(axis: Any) -> None:
+    """Scale by logarithms, with words at the powers of ten alone."""
+    axis.set_xscale("log")
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _save(figure: Any, axes: Sequence[Any], path: Path) -> None:
@@ -106,7 +113,7 @@ def communication(folder: Path, experiment: str = "communication") -> None:
                     color=COLOURS[method], label=method, marker=MARKS[method], capsize=2, ls=line,
                     ms=13 if method == "FedOnce" else 5, zorder=3 if method == "FedOnce" else 2,
                 )  # fmt: skip
-        axis.set_xscale("log")
+        _log_scale(axis)
         axis.set_xlabel("payload of training (bytes)")
         _label(axis, group)
     _save(figure, axes, folder / f"{experiment}.png")
@@ -136,7 +143,8 @@ def varied(folder: Path, experiment: str, by: str, label: str, log: bool = False
             )
             axis.errorbar(values, means, spreads, color=colour, label=method, marker=MARKS.get(method, "."), capsize=2)
         if log:
-            axis.set_xscale("log")
+            _log_scale(axis)
+        axis.set_xticks(order(group, by), [f"{value:g}" for value in order(group, by)])
         axis.set_xlabel(label)
         _label(axis, group)
     _save(figure, axes, folder / f"{experiment}.png")
@@ -162,7 +170,7 @@ def frontier(folder: Path) -> None:
             axis.axhline(
                 np.mean([line["value"] for line in found.combine]), color=COLOURS["Combine"], ls="--", label="Combine"
             )
-        axis.set_xscale("log")
+        _log_scale(axis)
         axis.set_xlabel("payload: bytes a row and guest")
         _label(axis, found.lines)
         axis.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
