@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
@@ -14,6 +15,7 @@ from benchmarks.methods import METHODS, fedonce, multiround, splitnn
 from benchmarks.problem import Problem
 from benchmarks.run import parties_of
 from fedonce import FedOnceClassifier, Host
+from fedonce.datasets import Dataset
 
 QUICK = Config(dim=2, host_epochs=3, guest_epochs=1, device="cpu")
 
@@ -106,3 +108,13 @@ def test_the_paper_s_settings_are_the_presets():
     result = METHODS["FedOnce-L0"].run(one, QUICK, 0)
     assert result.payload == 4 * len(one.y) * 3 * 4  # float32, d = 3
     assert result.detail["learners"] == ["nat"]
+
+
+def test_linear_combine_takes_categories():
+    rng = np.random.default_rng(0)
+    city = rng.choice(["a", "b", "c"], 400)
+    table = pa.table({"city": city.tolist(), "size": rng.standard_normal(400)})
+    y = np.where(city == "a", 1.0, 0.0) + 0.1 * np.asarray(table["size"])
+    data = Dataset("rent", table, y, ("city", "size"), "regression", 2, True, "", "")
+    one = Problem(data, parties_of(data, {}), "party1", *data.split(0))
+    assert METHODS["Linear-Combine"].run(one, QUICK, 0).value < 0.02
