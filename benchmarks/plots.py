@@ -131,6 +131,8 @@ def varied(folder: Path, experiment: str, by: str, label: str, log: bool = False
     for axis, group in zip(axes, groups, strict=False):
         for method in order(group, "method"):
             runs = pick(group, method=method)
+            if not runs:
+                continue
             found = [(value, pick(runs, **{by: value})) for value in order(group, by)]
             found = [(value, lines) for value, lines in found if lines]
             colour = COLOURS.get(method, "#777777")

@@ -247,10 +247,8 @@ def _verdict(name: str, first: Point, rounds: Sequence[Point], split: Sequence[P
     if change is not None:
         mean, error = change
         kept = "keeps the accuracy" if mean >= -error else "loses accuracy, by more than a standard error"
-        sign = "+" if mean >= 0 else "-"
-        text += (
-            f" One epoch of rounds {kept}: {sign}{number(abs(mean), metric)} (standard error {number(error, metric)})."
-        )
+        digits = 3 if metric == "accuracy" else 5
+        text += f" One epoch of rounds {kept}: {mean:+.{digits}f} (standard error {error:.{digits}f})."
     reached = bytes_needed([first, *rounds], last.mean, metric)
     if reached is not None and reached < last.bytes:
         return (
