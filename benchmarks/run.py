@@ -1,17 +1,18 @@
 """Run an experiment: every cell of a TOML file that is not in the results yet.
 
     python -m benchmarks.run FILE [--smoke] [--seeds N] [--device D] [--data phishing,mnist] [--methods SplitNN]
-                                  [--shard 1/4] [--out PATH]
+                                  [--jobs 2] [--shard 1/4] [--out PATH]
 
 FILE is a path, or a name in benchmarks/experiments. Each run is appended to benchmarks/results/NAME.jsonl when it is done;
 an interrupted experiment goes on where it stopped and loses at most the run in work. `--smoke` makes the experiment small,
-on data that need no file, and keeps nothing unless `--out` says where. `--shard 1/4` makes the first of four parts, for as
-many processes or machines.
+on data that need no file, and keeps nothing unless `--out` says where. `--jobs 2` runs two processes side by side;
+`--shard 1/4` makes the first of four parts, for as many machines.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -141,8 +142,9 @@ class Wanted:
         return self.names is None or name in self.names
 
     def cell(self, cell: Cell) -> bool:
-        """Tell whether a run is; all runs of a split are in one part, as they share what guests have learnt."""
-        number = self.splits.setdefault(cell.split, len(self.splits))
+        """Tell whether a run is; those that share what guests have learnt, a split's by one method, are in one part."""
+        shared = f"{cell.split} {cell.method.removesuffix(' multi-round')}"
+        number = self.splits.setdefault(shared, len(self.splits))
         return number % self.parts == self.part - 1 and (self.methods is None or cell.method in self.methods)
 
 
@@ -164,6 +166,19 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _side_by_side(jobs: int, arguments: list[str]) -> int:
+    """Run every part in a process of its own; return the worst exit status."""
+    if "--shard" in arguments:
+        raise InputError("--jobs divides the experiment by itself; leave out --shard.")
+    command = [sys.executable, "-m", "benchmarks.run", *arguments, "--jobs", "1"]
+    processes = [subprocess.Popen([*command, "--shard", f"{part}/{jobs}"]) for part in range(1, jobs + 1)]
+    try:
+        return max(abs(process.wait()) for process in processes)
+    finally:
+        for process in processes:
+            process.kill()
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="a TOML file, or its name in benchmarks/experiments")
@@ -172,6 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--data", help="of these data sets only")
     parser.add_argument("--methods", help="of these methods only")
+    parser.add_argument("--jobs", type=_positive, default=1, help="so many processes side by side")
     parser.add_argument("--shard", default="1/1", help="one part of several, as in 1/4")
     parser.add_argument("--out", type=Path, help="the file of results")
     given = parser.parse_args(arguments)
@@ -179,6 +195,8 @@ def main(arguments: list[str] | None = None) -> int:
         experiment = load(given.file)
         experiment = small(experiment) if given.smoke else experiment
         wanted = Wanted(experiment, given.data, given.methods, given.shard)
+        if given.jobs > 1:
+            return _side_by_side(given.jobs, sys.argv[1:] if arguments is None else arguments)
         with tempfile.TemporaryDirectory() as folder:
             kept = Path(folder) if given.smoke else store.RESULTS
             out = given.out or kept / f"{experiment.name}.jsonl"
