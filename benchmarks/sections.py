@@ -288,7 +288,7 @@ def time() -> str:
 
 def _times(split: Sequence[Line], ours: Sequence[Line]) -> str:
     if not split or not ours:
-        return "-"
+        return f"not run / {ours[0]['seconds']:.0f} (CPU {ours[0]['cpu']:.0f})" if ours else "-"
     (slow, slow_cpu), (fast, fast_cpu) = ((each[0]["seconds"], each[0]["cpu"]) for each in (split, ours))
     return f"{slow:.0f} / {fast:.0f} = {slow / fast:.1f} (CPU {slow_cpu:.0f} / {fast_cpu:.0f})"
 

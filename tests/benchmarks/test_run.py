@@ -129,6 +129,7 @@ def test_missing_data_are_said_and_a_stand_in_taken(tmp_path, monkeypatch, capsy
         (["--data", "diabete"], "--data 'diabete' is not in this experiment; did you mean 'diabetes'"),
         (["--methods", "Solo"], "--methods 'Solo' is not in this experiment"),
         (["--shard", "5/4"], "--shard must be like 1/4"),
+        (["--shard", "1/4", "--jobs", "2"], "leave out --shard"),
     ],
 )
 def test_wrong_options_are_errors(small, more, reason, capsys):
@@ -142,3 +143,9 @@ def test_a_wrong_number_of_seeds_is_a_usage_error(small, seeds, capsys):
     with pytest.raises(SystemExit, match="2"):
         go(*small, "--seeds", seeds)
     assert "must be a positive integer" in capsys.readouterr().err
+
+
+def test_jobs_make_the_whole_side_by_side(small):
+    path, out = small
+    assert go(path, out, "--jobs", "2", "--seeds", "1", "--data", "diabetes") == 0
+    assert len(store.read(out)) == 3 + 1  # hosts of FedOnce-PCA, and Combine
