@@ -427,7 +427,13 @@ def _noise_words(lines: Sequence[Line]) -> str:
             for scale in order(group, "noise")
             if better(metric, float(np.mean([line["value"] for line in pick(group, noise=scale)])), alone)
         ]
-        most = f"up to sigma_r {max(useful):g}" if useful else "not even without noise"
+        most = (
+            f"up to sigma_r {max(useful):g}"
+            if useful and max(useful)
+            else "without noise alone"
+            if useful
+            else "not at all"
+        )
         words.append(f"- {title(group[0])}: the message helps {most}.")
     return "\n".join(words)
 
