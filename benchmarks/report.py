@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks import paper
+from benchmarks import paper, plots
 from benchmarks.experiment import FOLDER, Experiment, load
 from benchmarks.figures import TITLES, results
 from benchmarks.methods import METHODS
@@ -20,7 +20,6 @@ from benchmarks.sections import SECTIONS
 from fedonce.datasets import SOURCES
 
 DOCS = Path(__file__).parent.parent / "docs"
-PICTURES = ("performance", "communication", "cifar10", "dimension", "parties", "biased", "noise", "laggy")
 
 
 def report() -> str:
@@ -33,7 +32,7 @@ def report() -> str:
         if not results(name):
             parts.append("Not measured yet.")
             continue
-        if name in PICTURES:
+        if name in plots.PICTURES and name != "frontier":  # which has a picture for each data set
             parts.append(f"![{experiment.title}](results/{name}.png)")
         parts.append(section())
     parts += [
@@ -144,8 +143,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=DOCS)
     out = parser.parse_args().out
-    from benchmarks import plots
-
     plots.draw(out / "results")
     (out / "results.md").write_text(report())
     print(f"{out / 'results.md'} and {len(list((out / 'results').glob('*.png')))} pictures")

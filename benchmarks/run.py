@@ -15,6 +15,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -191,12 +192,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--shard", default="1/1", help="one part of several, as in 1/4")
     parser.add_argument("--out", type=Path, help="the file of results")
     given = parser.parse_args(arguments)
+    started = time.perf_counter()
     try:
         experiment = load(given.file)
         experiment = small(experiment) if given.smoke else experiment
         wanted = Wanted(experiment, given.data, given.methods, given.shard)
         if given.jobs > 1:
-            return _side_by_side(given.jobs, sys.argv[1:] if arguments is None else arguments)
+            status = _side_by_side(given.jobs, sys.argv[1:] if arguments is None else arguments)
+            print(f"{experiment.title}: {time.perf_counter() - started:.0f} s in {given.jobs} processes", flush=True)
+            return status
         with tempfile.TemporaryDirectory() as folder:
             kept = Path(folder) if given.smoke else store.RESULTS
             out = given.out or kept / f"{experiment.name}.jsonl"

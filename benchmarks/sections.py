@@ -470,7 +470,7 @@ def methods() -> str:
         "CPU seconds",
         "",
     ]
-    return table(head, rows) + f"\n\nCPU time in all: {sum(line['cpu'] for line in lines) / 60:.1f} minutes."
+    return table(head, rows)
 
 
 def summary() -> str:
