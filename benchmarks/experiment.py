@@ -24,12 +24,12 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from benchmarks.config import Config
 from benchmarks.data import EMBEDDED, known, options
+from benchmarks.keys import check, suggest
 from benchmarks.methods import METHODS
 from fedonce import InputError
 
@@ -112,7 +112,7 @@ def load(path: Path | str) -> Experiment:
         content = tomllib.loads(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path.name} is not TOML: {error}.") from error
-    _check_keys(content, [each.name for each in fields(Experiment) if each.name != "name"], path.name)
+    check(content, [each.name for each in fields(Experiment) if each.name != "name"], path.name)
     listed = content.pop("cases", [])
     if not listed or not isinstance(listed, list) or "title" not in content:
         raise InputError(f"{path.name} must have a title and [[cases]], with two brackets each side.")
@@ -121,7 +121,7 @@ def load(path: Path | str) -> Experiment:
 
 
 def _case(given: dict[str, Any], where: str) -> Case:
-    _check_keys(given, [each.name for each in fields(Case)], where)
+    check(given, [each.name for each in fields(Case)], where)
     for name in ("data", "methods"):
         if name not in given:
             raise InputError(f"{where}: {name!r} is missing.")
@@ -134,18 +134,18 @@ def _case(given: dict[str, Any], where: str) -> Case:
         least = 1 if name == "seeds" else 0
         if type(given.get(name, 1)) is not int or given.get(name, 1) < least:
             raise InputError(f"{where}: {name!r} must be an integer of at least {least}. Got {given[name]!r}.")
-    _check_names(given["methods"], list(METHODS), where, "method")
-    _check_names(given["data"], known(), where, "data set")
+    check(given["methods"], list(METHODS), where, "method")
+    check(given["data"], known(), where, "data set")
     if given.get("otherwise"):
-        _check_names((given["otherwise"],), known(), where, "data set")
+        check((given["otherwise"],), known(), where, "data set")
     for name in ("config", "vary", "division", "loader"):
         if not isinstance(given.get(name, {}), dict):
             raise InputError(f"{where}: {name!r} must be a table, such as {{ dim = 3 }}. Got {given[name]!r}.")
     settings = [each.name for each in fields(Config) if each.name != "device"]  # the device is the command's business
     for name in ("config", "vary"):
-        _check_keys(given.get(name, {}), settings, f"{where}, {name}")
+        check(given.get(name, {}), settings, f"{where}, {name}")
     for name in given["data"]:
-        _check_keys(given.get("loader", {}), options(name), f"{where}, loader")
+        check(given.get("loader", {}), options(name), f"{where}, loader")
     for name, values in given.get("vary", {}).items():
         if not isinstance(values, list) or not values:
             raise InputError(f"{where}: vary.{name} must be a list of values. Got {values!r}.")
@@ -160,7 +160,7 @@ def _case(given: dict[str, Any], where: str) -> Case:
 
 
 def _check_division(division: dict[str, Any], where: str) -> None:
-    _check_keys(division, list(DIVISIONS), f"{where}, division")
+    check(division, list(DIVISIONS), f"{where}, division")
     if ("biased" in division) != ("p" in division) or ("biased" in division and "parties" in division):
         raise InputError(
             f"{where}: a division is {{ parties = [10, 20] }} or {{ biased = [0, 1], p = 30 }}. Got {division!r}."
@@ -173,24 +173,6 @@ def _check_division(division: dict[str, Any], where: str) -> None:
                 or (name != "biased" and type(each) is not int)
             ):
                 raise InputError(f"{where}: division.{name} must be made of numbers. Got {each!r}.")
-
-
-def _check_keys(given: Mapping[str, Any], allowed: list[str], where: str) -> None:
-    for name in given:
-        if name not in allowed:
-            raise InputError(f"{where}: unknown key {name!r}; {suggest(name, allowed)}")
-
-
-def _check_names(given: tuple[str, ...], allowed: list[str], where: str, what: str) -> None:
-    for name in given:
-        if name not in allowed:
-            raise InputError(f"{where}: unknown {what} {name!r}; {suggest(name, allowed)}")
-
-
-def suggest(name: str, allowed: list[str]) -> str:
-    """Say which known name was probably meant."""
-    close = get_close_matches(name, allowed, 1)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(allowed)}."
 
 
 def small(experiment: Experiment) -> Experiment:

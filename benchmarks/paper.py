@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from benchmarks.keys import check
 from fedonce.errors import InputError
 
 PATH = Path(__file__).parent / "paper.toml"
@@ -72,12 +72,12 @@ REQUIRED = tuple(field.name for field in fields(Number) if field.default is MISS
 def load(path: Path = PATH) -> list[Number]:
     """Return all numbers, those of tables first."""
     content = tomllib.loads(path.read_text(encoding="utf-8"))
-    _check(content, KINDS, str(path))
+    check(content, KINDS, str(path))
     numbers = []
     for kind in KINDS:
         for position, entry in enumerate(content.get(kind, []), start=1):
             where = f"{path}, {kind} {position}"
-            _check(entry, KEYS, where)
+            check(entry, KEYS, where)
             missing = [key for key in REQUIRED if key not in entry]
             if missing:
                 raise InputError(f"{where}: {', '.join(missing)} missing.")
@@ -91,14 +91,5 @@ def find(**criteria: Any) -> list[Number]:
     >>> [number.value for number in find(table="tab:apdx_pca", data="mnist")]
     [98.05, 25.98]
     """
-    _check(criteria, KEYS, "find")
+    check(criteria, KEYS, "find")
     return [number for number in load() if all(getattr(number, key) == wanted for key, wanted in criteria.items())]
-
-
-def _check(given: dict[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Refuse unknown keys, and suggest the right one."""
-    for key in given:
-        if key not in known:
-            close = get_close_matches(key, known, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(known)}."
-            raise InputError(f"{where}: unknown key {key!r}. {hint}")

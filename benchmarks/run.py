@@ -24,7 +24,8 @@ from typing import Any
 from benchmarks import store
 from benchmarks.config import Config
 from benchmarks.data import fetch
-from benchmarks.experiment import Case, Cell, Experiment, key, load, small, suggest
+from benchmarks.experiment import Case, Cell, Experiment, key, load, small
+from benchmarks.keys import suggest
 from benchmarks.methods import METHODS
 from benchmarks.problem import Problem
 from fedonce import FedOnceError, InputError, biased

@@ -176,16 +176,16 @@ def test_find():
     assert number.value == 83.30
     assert {number.over_hosts for number in paper.find(epsilon=math.inf, host=None)} == {"min", "max"}
     assert paper.find(data="iris") == []
-    with pytest.raises(InputError, match="find: unknown key 'metod'. Did you mean 'method'?"):
+    with pytest.raises(InputError, match="find: unknown key 'metod'; did you mean 'method'?"):
         paper.find(metod="Solo")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[number]]\nvalue = 1\nepsilom = 2", "number 1: unknown key 'epsilom'. Did you mean 'epsilon'"),
-        ("[[prose]]\nvalue = 1\nzzz = 2", "prose 1: unknown key 'zzz'. Known: value, metric"),
-        ("[[numbers]]\nvalue = 1", "unknown key 'numbers'. Did you mean 'number'"),
+        ("[[number]]\nvalue = 1\nepsilom = 2", "number 1: unknown key 'epsilom'; did you mean 'epsilon'"),
+        ("[[prose]]\nvalue = 1\nzzz = 2", "prose 1: unknown key 'zzz'; known are value, metric"),
+        ("[[numbers]]\nvalue = 1", "unknown key 'numbers'; did you mean 'number'"),
         ("[[number]]\nvalue = 1", "number 1: metric, method missing"),
     ],
 )
