@@ -18,6 +18,7 @@ LAYERS = [
     {"training"},
     {"learners"},
     {"aggregation"},
+    {"private"},
     {"party"},
     {"multiround"},
     {"protocol", "engine", "presets"},

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fedonce.aggregation import Recipe as Recipe
+    from fedonce.errors import BudgetError as BudgetError
     from fedonce.errors import FedOnceError as FedOnceError
     from fedonce.errors import FedOnceWarning as FedOnceWarning
     from fedonce.errors import InputError as InputError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # Names are imported when they are first used: `import fedonce` and `fedonce --help` load neither torch nor scikit-learn.
 _HOME = {
     "Recipe": "aggregation",
+    "BudgetError": "errors",
     "FedOnceError": "errors",
     "FedOnceWarning": "errors",
     "InputError": "errors",

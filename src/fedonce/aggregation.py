@@ -47,6 +47,12 @@ class Recipe:
         more accurate, at so many times the host's work; nothing more is sent.
     smoothing : float
         Label smoothing (Szegedy et al., 2016) of classes: more accurate on images, and probabilities less extreme.
+    activation : str
+        "relu" or "tanh", between the layers of the head.
+    clip : float
+        With a privacy budget: the norm that a row's gradient is clipped to.
+    fixed_encoder : bool
+        With a privacy budget: own columns go through a private PCA to `encoder_dim` values, and only the head is trained.
     """
 
     encoder_hidden: tuple[int, ...] = (128,)
@@ -66,6 +72,9 @@ class Recipe:
     network: Network = None
     members: int = 1
     smoothing: float = 0.0
+    activation: str = "relu"
+    clip: float = 0.5
+    fixed_encoder: bool = False
 
     @property
     def embeddings(self) -> tuple[int, ...]:
@@ -75,6 +84,8 @@ class Recipe:
     def training(self, n_rows: int) -> Training:
         """Return how to train on so many rows."""
         batch = int(np.clip(n_rows // 16, 16, self.batch)) if self.schedule == "one-cycle" else self.batch
+        if self.fixed_encoder:
+            batch = min(self.batch, max(1, n_rows // 4))
         epochs = self.epochs
         if epochs is None:
             epochs = int(np.clip(round(self.steps * batch / n_rows), 20, 100))
@@ -93,10 +104,19 @@ PAPER = Recipe(
 )  # fmt: skip
 
 
-def find_recipe(recipe: object, epochs: int | None, shape: tuple[int, ...], owner: str) -> Recipe:
+# With a privacy budget: few parameters, few large batches, bounded activations; docs/privacy.md says how it was chosen.
+PRIVATE = Recipe(
+    encoder_dim=20, head=(256,), epochs=60, batch=4096, rate=0.03, weight_decay=0.0, schedule="linear", optimizer="adam",
+    guest_dropout=0.0, standardise=False, marks=False, activation="tanh", clip=0.5, fixed_encoder=True,
+)  # fmt: skip
+
+
+def find_recipe(recipe: object, epochs: int | None, shape: tuple[int, ...], owner: str, budget: bool = False) -> Recipe:
     """Return the recipe of a name or the user's own; `epochs` overrides its own."""
     if isinstance(recipe, Recipe):
         found = recipe
+    elif recipe == "default" and budget:
+        found = PRIVATE
     elif recipe == "default":
         found = IMAGES if fits_cnn0(shape) else TABLES
     elif recipe == "paper":
@@ -117,7 +137,7 @@ class AggregationModel(nn.Module):
         self.encoder = encoder(shape, recipe.encoder_hidden, recipe.encoder_dim, recipe.network, sizes)
         self.representations = Standardise(torch.zeros(sum(dims)), torch.ones(sum(dims)))
         width = recipe.encoder_dim + sum(dims) + (len(dims) if recipe.marks else 0)
-        self.head = mlp(width, recipe.head, n_outputs, recipe.dropout)
+        self.head = mlp(width, recipe.head, n_outputs, recipe.dropout, recipe.activation)
 
     def fit_scale(self, values: Tensor, present: Tensor) -> None:
         """Standardise each guest's values by the rows that it has."""
@@ -134,14 +154,18 @@ class AggregationModel(nn.Module):
         """Repeat a mark per guest for each of its values."""
         return torch.cat([present[:, j : j + 1].expand(-1, d) for j, d in enumerate(self.dims)], dim=1)
 
-    def forward(self, own: Tensor, values: Tensor, present: Tensor) -> Tensor:
-        """Give outputs from the host's own rows, the guests' values side by side and who is present (1 or 0)."""
+    def inputs(self, own: Tensor, values: Tensor, present: Tensor) -> Tensor:
+        """Return what the head sees: encoded own columns, the guests' values, and who is present."""
         parts = [self.encoder(own)]
         if self.dims:
             parts.append(self.representations(values) * self.expand(present))
             if self.marks:
                 parts.append(present)
-        outputs: Tensor = self.head(torch.cat(parts, dim=1))
+        return torch.cat(parts, dim=1)
+
+    def forward(self, own: Tensor, values: Tensor, present: Tensor) -> Tensor:
+        """Give outputs from the host's own rows, the guests' values side by side and who is present (1 or 0)."""
+        outputs: Tensor = self.head(self.inputs(own, values, present))
         return outputs
 
 

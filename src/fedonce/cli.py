@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fedonce import __version__
-from fedonce.errors import FedOnceError, MessageError
+from fedonce.errors import BudgetError, FedOnceError, MessageError
 
 if TYPE_CHECKING:
     from fedonce.demo import Demonstration
@@ -31,7 +31,9 @@ errors = Console(stderr=True)
 
 
 def exit_code(error: FedOnceError) -> int:
-    """Return the exit code of an error: 3 input data, 4 message."""
+    """Return the exit code of an error: 3 input data, 4 message, 5 privacy budget."""
+    if isinstance(error, BudgetError):
+        return 5
     return 4 if isinstance(error, MessageError) else 3
 
 

@@ -72,8 +72,20 @@ class ClosedForm:
         self._outputs = rows
         return rows
 
-    def backward(self, gradient: NDArray[Any]) -> None:
-        """Leave the gradients of the parameters in `parameter.grad`, given that of the outputs."""
+    @property
+    def gradient(self) -> NDArray[Any]:
+        """The gradient of all parameters, on the memory of `parameter.grad`."""
+        return self._gradient
+
+    def backward(self, gradient: NDArray[Any], clip: float | None = None) -> None:
+        """Leave the gradients of the parameters in `parameter.grad`, given that of the outputs.
+
+        With `clip`, a row's gradient of all parameters together is clipped to that norm before rows are summed. The norm
+        needs no gradient per row: that of a linear layer has norm |inputs| |gradient of its outputs| (Goodfellow, 2015).
+        """
+        if clip is not None:
+            self._backward_clipped(gradient, clip)
+            return
         outputs = self._outputs
         for position in reversed(range(len(self._layers))):
             weight, weight_gradient, _, bias_gradient, activation = self._layers[position]
@@ -86,6 +98,32 @@ class ClosedForm:
             gradient.sum(axis=0, out=bias_gradient)
             if position:
                 gradient = gradient @ weight
+
+    def _backward_clipped(self, gradient: NDArray[Any], clip: float) -> None:
+        outputs = self._outputs
+        slopes: list[NDArray[Any]] = []
+        squares = np.zeros(len(gradient), gradient.dtype)
+        for position in reversed(range(len(self._layers))):
+            weight, _, _, _, activation = self._layers[position]
+            if activation is nn.ReLU:
+                gradient = gradient * (outputs > 0)
+            elif activation is nn.Tanh:
+                gradient = gradient * (1 - outputs * outputs)
+            outputs = self._inputs[position]
+            slopes.append(gradient)
+            sizes = np.einsum("ij,ij->i", outputs, outputs)
+            sizes += 1  # the bias, whose input is 1
+            sizes *= np.einsum("ij,ij->i", gradient, gradient)
+            squares += sizes
+            if position:
+                gradient = gradient @ weight
+        factors = clip / np.sqrt(np.maximum(squares, clip * clip))
+        for (_, weight_gradient, _, bias_gradient, _), slope, inputs in zip(
+            self._layers, reversed(slopes), self._inputs, strict=True
+        ):
+            scaled = slope * factors[:, None]
+            np.matmul(scaled.T, inputs, out=weight_gradient)
+            scaled.sum(axis=0, out=bias_gradient)
 
     def update(self, optimizer: str, weight_decay: float = 0.0) -> Callable[[float], None]:
         """Return "adam", "adamw" or "sgd" for the flat parameter: torch's arithmetic without its bookkeeping."""

@@ -18,6 +18,10 @@ class MessageError(FedOnceError, ValueError):
     """A message from another party is damaged, malformed or does not belong here."""
 
 
+class BudgetError(FedOnceError, ValueError):
+    """A privacy budget does not allow what is asked for, or was not kept."""
+
+
 class FedOnceWarning(UserWarning):
     """Something works, though perhaps not as the caller meant it."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -22,14 +22,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fedonce import learners, protocol
+from fedonce import learners, private, protocol
 from fedonce.aggregation import find_recipe
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.message import BITS, Traffic
 from fedonce.multiround import Rounds
 from fedonce.partition import Block, Parties, resolve
-from fedonce.party import Guest, Host, check_noise
+from fedonce.party import Guest, Host, check_labels, check_noise
+from fedonce.preparation import Public
+from fedonce.privacy import accountants
+from fedonce.privacy.budget import Plan, Purse, check_budget
+from fedonce.privacy.noise import SecretRandom
 from fedonce.tables import Table
 from fedonce.training import pick_device
 
@@ -45,8 +49,10 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self, parties: Parties = None, host: str | None = None, learner: Any = "auto", dim: Any = 8, bits: int = 8,
         epochs: Any = None, host_epochs: int | None = None, recipe: Any = "default", rounds: Any = 0,
         representation_noise: float = 0.0, epsilon: float | None = None, delta: float | None = None,
-        clip: float | None = None, device: str = "auto", random_state: Any = None, n_jobs: int | None = None,
-        verbose: int = 0,
+        clip: float | None = None, accountant: str = "pld", division: str = "moments", budget_shares: Any = None,
+        bounds: Any = None, target_bounds: Any = None, categories: Any = None, allow_large_delta: bool = False,
+        unsound_paper_reproduction: bool = False, device: str = "auto", random_state: Any = None,
+        n_jobs: int | None = None, verbose: int = 0, insecure_test_seed: int | None = None,
     ) -> None:  # fmt: skip
         self.parties = parties
         self.host = host
@@ -61,19 +67,31 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.epsilon = epsilon
         self.delta = delta
         self.clip = clip
+        self.accountant = accountant
+        self.division = division
+        self.budget_shares = budget_shares
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.categories = categories
+        self.allow_large_delta = allow_large_delta
+        self.unsound_paper_reproduction = unsound_paper_reproduction
         self.device = device
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.insecure_test_seed = insecure_test_seed
 
     def _fit(self, table: Table, label: NDArray[Any], present: Present) -> Self:
         self._check_parameters()
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
+        purses, plan = self._budget(table.n_rows, present)
+        public = self._public(table)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         guests = {
-            name: self._make_guest(name, block, seed) for name, block in self._blocks.items() if name != self.host_
+            name: self._make_guest(name, block, seed, purses.get(name), public)
+            for name, block in self._blocks.items()
+            if name != self.host_
         }
-        self._refuse_unknown_guests(guests)
         if not guests:
             warnings.warn(
                 f"{self._owner} has one party only, {self.host_!r}: it trains alone (Solo).",
@@ -88,6 +106,10 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             self._blocks[self.host_].shape,
             seed,
             self.device,
+            purse=purses.get(self.host_),
+            public=public,
+            plan=plan,
+            labels=self.target_bounds,
         )
         self._host.check_label(label, table.n_rows)  # before the guests spend time
         preparations = [self._host.preparation, *(guest.preparation for guest in guests.values())]
@@ -96,8 +118,16 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         if self._task == "classification":
             check_classification_targets(label)
         engine = self._engine(guests, table, present)
-        with _progress(self.verbose):
-            fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine, self._rounds())
+        if plan is not None:
+            for preparation in preparations:  # bounds are looked for before anything is spent
+                preparation.fit(self._columns(table, preparation.party).take(slice(0, 0)))
+            self.plan_, self.ledger_ = plan, plan.ledger()
+        try:
+            with _progress(self.verbose):
+                fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine, self._rounds())
+        finally:  # what was spent stays spent, whatever happened
+            for purse in purses.values():
+                self.ledger_.include(purse.spent)
         self._guests = engine.parties
         self.history_ = fitted.history
         self.traffic_ = fitted.traffic
@@ -140,7 +170,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         masks = self._masks(guests, table.n_rows, present)
         return LocalEngine(guests, {name: self._columns(table, name) for name in guests}, masks, self.n_jobs)
 
-    def _masks(self, guests: Mapping[str, Guest], n_rows: int, present: Present) -> dict[str, NDArray[np.bool_]]:
+    def _masks(self, guests: Collection[str], n_rows: int, present: Present) -> dict[str, NDArray[np.bool_]]:
         """Check `present` and return a boolean a row for each guest that it lists."""
         if present is None:
             return {}
@@ -164,11 +194,52 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             masks[name] = mask
         return masks
 
-    def _make_guest(self, name: str, block: Block, seed: int) -> Guest:
+    def _make_guest(self, name: str, block: Block, seed: int, purse: Purse | None, public: Public | None) -> Guest:
         return Guest(
             name, self._of(self.learner, name, "auto"), self._of(self.dim, name, 8), self.bits, self._of(self.epochs, name, None),
-            block.shape, noise=self.representation_noise, random_state=seed, device=self.device,
+            block.shape, noise=self.representation_noise, random_state=seed, device=self.device, purse=purse, public=public,
         )  # fmt: skip
+
+    def _public(self, table: Table) -> Public | None:
+        """Return what is public of all columns; bounds by position become bounds by name."""
+        if self.epsilon is None:
+            return None
+        bounds = self.bounds
+        if bounds is not None and not isinstance(bounds, Mapping) and np.ndim(bounds) == 2:
+            if len(bounds) != len(table.names):
+                wanted = (
+                    f"(low, high), a dict of columns to such pairs, or one pair for each of {len(table.names)} columns"
+                )
+                raise parameter_error(self._owner, "bounds", wanted, f"{len(bounds)} pairs")
+            bounds = dict(zip(table.names, bounds, strict=True))
+        return Public(bounds, self.categories or {})
+
+    def _budget(self, n_rows: int, present: Present) -> tuple[dict[str, Purse], Plan | None]:
+        """Return a purse for each party, and the plan that they spend by; without a budget, nothing."""
+        guests = [name for name in self._blocks if name != self.host_]
+        self._refuse_unknown_guests(guests)
+        if self.epsilon is None:
+            return {}, None
+        delta = 1 / (10 * n_rows) if self.delta is None else self.delta
+        check_budget(self.epsilon, delta, self._owner)
+        if delta > 1 / n_rows and not self.allow_large_delta:
+            wanted = f"at most 1 / rows ({1 / n_rows:.3g}), or allow_large_delta=True: a larger one lets a whole row slip out"
+            raise parameter_error(self._owner, "delta", wanted, delta)
+        held = {name: int(mask.sum()) for name, mask in self._masks(guests, n_rows, present).items()}
+        recipe = find_recipe(self.recipe, self.host_epochs, (1,), self._owner, budget=True)
+        guest_learners = {
+            name: learners.make(self._of(self.learner, name, "auto"), self._of(self.epochs, name, None), self._owner)
+            for name in guests
+            if held.get(name, n_rows)
+        }
+        plan = private.plan(
+            self.host_, recipe, n_rows, guest_learners, {name: held.get(name, n_rows) for name in guest_learners},
+            float(self.epsilon), float(delta), self.accountant, self.division, self.budget_shares,
+            self.unsound_paper_reproduction,
+        )  # fmt: skip
+        random = SecretRandom(self.insecure_test_seed)
+        parties = [self.host_, *guest_learners]
+        return {name: Purse(name, plan.of(name), plan.ledger(), random, self.clip) for name in parties}, plan
 
     def _rounds(self) -> Rounds | None:
         """Return how to go on after the one message; None: not at all."""
@@ -180,7 +251,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
     def _of(setting: Any, guest: str, default: Any) -> Any:
         return setting.get(guest, default) if isinstance(setting, Mapping) else setting
 
-    def _refuse_unknown_guests(self, guests: Mapping[str, Guest]) -> None:
+    def _refuse_unknown_guests(self, guests: Sequence[str]) -> None:
         for parameter in ("learner", "dim", "epochs"):
             setting = getattr(self, parameter)
             unknown = set(setting) - set(guests) if isinstance(setting, Mapping) else ()
@@ -193,15 +264,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
                 )
 
     def _check_parameters(self) -> None:
-        for parameter in ("epsilon", "delta", "clip"):
-            if getattr(self, parameter) is not None:
-                raise parameter_error(
-                    self._owner,
-                    parameter,
-                    "None in this version, which cannot keep a privacy budget yet (to train without one, leave out epsilon, "
-                    "delta and clip)",
-                    getattr(self, parameter),
-                )
+        self._check_privacy()
         for parameter, nothing in (("dim", False), ("epochs", True)):
             setting = getattr(self, parameter)
             for value in setting.values() if isinstance(setting, Mapping) else [setting]:
@@ -214,6 +277,26 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.bits, Integral) or self.bits not in BITS:
             raise parameter_error(self._owner, "bits", f"one of {', '.join(map(str, BITS))}", self.bits)
         pick_device(self.device, self._owner)
+
+    def _check_privacy(self) -> None:
+        accountants.check(self.accountant, self.division, self._owner)
+        if self.epsilon is None:
+            for parameter in ("delta", "clip", "budget_shares"):
+                if getattr(self, parameter) is not None:
+                    wanted = "None without epsilon: there is no privacy budget that it could belong to"
+                    raise parameter_error(self._owner, parameter, wanted, getattr(self, parameter))
+            return
+        check_budget(self.epsilon, 0.5 if self.delta is None else self.delta, self._owner)
+        if self.rounds:
+            wanted = "0 with a privacy budget, as gradients of single rows would leave the host in every round"
+            raise parameter_error(self._owner, "rounds", wanted, self.rounds)
+        if self.clip is not None and (not isinstance(self.clip, Real) or not 0 < self.clip < np.inf):
+            raise parameter_error(
+                self._owner, "clip", "a number above 0, the largest norm of a row's gradient", self.clip
+            )
+        if self.categories is not None and not isinstance(self.categories, Mapping):
+            raise parameter_error(self._owner, "categories", "a dict of columns to lists of values", self.categories)
+        check_labels(self.target_bounds, self._task)
 
     def _check_rounds(self) -> None:
         check_noise(self._owner, "representation_noise", self.representation_noise)
@@ -243,7 +326,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.non_deterministic = bool(self.representation_noise)
+        tags.non_deterministic = bool(self.representation_noise) or self.epsilon is not None
         return tags
 
 
@@ -274,9 +357,25 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
     representation_noise : float
         Scale of Gaussian noise that guests add to what they send, after clipping each row to norm 1; at training and at
         prediction. 0: neither. `random_state` does not fix the noise.
-    epsilon, delta, clip : None
-        A privacy budget and the norm of a row's gradient, as `presets.load` gives them at level 1. This version has no
-        differential privacy and refuses them; nothing is ignored silently.
+    epsilon : float, optional
+        Privacy budget of the released models, all parties together (docs/privacy.md). None: no guarantee. inf: clipping
+        without noise, for comparison.
+    delta : float, optional
+        Probability with which the guarantee may fail. None: 1 / (10 rows); above 1 / rows only with `allow_large_delta`.
+    clip : float, optional
+        Norm that each row's gradient is clipped to, with a budget. None: the recipe's and the learners' own.
+    accountant, division : str
+        How the budget is counted: "pld", "rdp" or "reference"; and divided among parties: "moments" or "simple".
+    budget_shares : dict by party or "common", optional
+        Which part of the budget each party has, or the same noise for all. None: most for the host, who trains longest.
+    bounds : (low, high), list of pairs or dict of columns to pairs
+        With a budget: between which values the columns lie, by public knowledge. Rows are not asked.
+    target_bounds : list, or (low, high)
+        With a budget: the classes; for a regressor the bounds of the labels.
+    categories : dict of columns to lists, optional
+        With a budget: the values of columns of text.
+    allow_large_delta, unsound_paper_reproduction : bool
+        Permit a delta above 1 / rows; permit "nat" with a budget, whose epsilon is then nominal: not a guarantee.
     device : str
         "auto" (a GPU where there is one), "cpu" or "cuda".
     random_state : int, RandomState or None
@@ -285,6 +384,8 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
         Guests that learn side by side, in processes of their own. None: one after the other.
     verbose : int
         1: a line a party; 2: a line an epoch.
+    insecure_test_seed : int, optional
+        For tests: a seed for the noise of a budget, which otherwise comes from the operating system.
 
     Attributes
     ----------
@@ -302,6 +403,10 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
         Guests that did not answer in training.
     overlap_ : dict
         Share of the host's rows that each guest has.
+    ledger_ : Ledger
+        With a budget: what each party spent, and the total; also after a training that failed.
+    plan_ : Plan
+        With a budget: what each party was allowed to do.
 
     Examples
     --------

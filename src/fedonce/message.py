@@ -64,6 +64,12 @@ class Scale:
             chosen = cls(np.where(better, candidate.low, chosen.low), np.where(better, candidate.high, chosen.high))
         return chosen
 
+    @classmethod
+    def public(cls, bound: float, dim: int, bits: int) -> Scale:
+        """Return the range from -bound to bound for every value: known without looking at any row."""
+        width = 0 if bits > 8 else dim if dim <= SCALES_LIMIT else 1
+        return cls(np.full(width, -bound, np.float32), np.full(width, bound, np.float32))
+
     def encode(self, values: NDArray[Any], bits: int) -> NDArray[np.uint8]:
         """Round values to integers of `bits` bits, one a byte; what lies outside the range goes to its edge."""
         codes = (values - self.low) * (self._levels(bits) / self._width())

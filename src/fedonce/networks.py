@@ -18,11 +18,16 @@ SMALLEST_CNN0_IMAGE = 6  # pixels a side; below, nothing is left after CNN0's co
 SMALLEST_CNN1_IMAGE = 14
 
 
-def mlp(n_inputs: int, hidden: Sequence[int], n_outputs: int, dropout: float = 0.0) -> nn.Sequential:
-    """Fully connected layers, FC(hidden) in the paper's tables, with ReLU between them."""
+ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh}
+
+
+def mlp(
+    n_inputs: int, hidden: Sequence[int], n_outputs: int, dropout: float = 0.0, activation: str = "relu"
+) -> nn.Sequential:
+    """Fully connected layers, FC(hidden) in the paper's tables, with ReLU (or tanh) between them."""
     layers: list[nn.Module] = []
     for width in hidden:
-        layers += [nn.Linear(n_inputs, width), nn.ReLU()]
+        layers += [nn.Linear(n_inputs, width), ACTIVATIONS[activation]()]
         if dropout:
             layers.append(nn.Dropout(dropout))
         n_inputs = width

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from fedonce import aggregation, learners
-from fedonce.errors import InputError, MessageError, parameter_error
+from fedonce import aggregation, learners, private
+from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
 from fedonce.learners import Auto
 from fedonce.message import BITS, Representation, Scale, is_name, row_digest
-from fedonce.preparation import Preparation
+from fedonce.preparation import Preparation, Public
 from fedonce.privacy import LocalNoise
+from fedonce.privacy.budget import Plan, Purse
+from fedonce.privacy.ledger import Ledger, from_text, to_text
 from fedonce.randomness import party_generator
 from fedonce.tables import Table, is_missing
 from fedonce.training import Epoch, Rows, apply, pick_device
@@ -58,6 +61,10 @@ class Guest:
         The training that its messages belong to.
     noise : float
         Scale of Gaussian noise on every value that leaves the guest, after clipping each row to norm 1; 0: neither.
+    purse : Purse, optional
+        What it may spend of a privacy budget; its learner then learns privately. None: no budget, and no guarantee.
+    public : Public, optional
+        With a budget: bounds and categories of its columns.
     random_state : int
         Seed; together with the name it fixes all that the guest draws.
     device : str
@@ -67,17 +74,21 @@ class Guest:
     def __init__(
         self, name: str, learner: object = "auto", dim: int = 8, bits: int = 8, epochs: int | None = None,
         shape: tuple[int, ...] | None = None, run: str = "local", noise: float = 0.0, random_state: int = 0,
-        device: str = "auto",
+        device: str = "auto", purse: Purse | None = None, public: Public | None = None,
     ) -> None:  # fmt: skip
         _check_party("Guest", name, random_state)
         check_noise("Guest", "noise", noise)
+        if purse is not None and noise:
+            wanted = "0 with a privacy budget: its centre and radius are figures of private rows that nobody has priced"
+            raise parameter_error("Guest", "noise", wanted, noise)
         if bits not in BITS:
             raise parameter_error("Guest", "bits", f"one of {', '.join(map(str, BITS))}", bits)
         if not isinstance(dim, int | np.integer) or dim < 1:
             raise parameter_error("Guest", "dim", "a positive integer", dim)
         self.name, self.dim, self.bits, self.run = name, dim, bits, run
         self.learner = learners.make(learner, epochs, "Guest")
-        self.preparation = Preparation(name, shape, embeddings=self.learner.embeddings)
+        self.purse = purse
+        self.preparation = Preparation(name, shape, self.learner.embeddings, _public(purse, public))
         self.random_state, self.device = random_state, device
         self.noise = LocalNoise(float(noise)) if noise else None
         self.tuned: Tuned | None = None  # what more rounds have changed
@@ -95,8 +106,13 @@ class Guest:
         mask = self._mask(own, present)
         rows = self.preparation.fit(own).transform(own)
         rng = party_generator(self.random_state, self.name)
-        self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
         self.tuned = None
+        if self.purse is not None:
+            self.learner.fit_private(rows, self.dim, rng, pick_device(self.device), self.purse)
+            values = self.values(rows)
+            self.scale = Scale.public(self.learner.bound, values.shape[1], self.bits)
+            return self.message(values, mask)
+        self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
         values = self.values(rows)
         if self.noise is not None:
             self.noise.fit(values)
@@ -138,7 +154,7 @@ class Guest:
             )
         if self.tuned is not None and self.tuned.network is not None:
             values = values + apply(self.tuned.network, rows, device)
-        return values
+        return values if self.purse is None else np.clip(values, -self.learner.bound, self.learner.bound)
 
     @property
     def learner_name(self) -> str:
@@ -156,6 +172,7 @@ class Guest:
             values, bits=self.bits, scale=self.scale, party=self.name, run=self.run, present=present,
             rows=row_digest(len(values) if present is None else len(present)), learner=self.learner_name,
             noise=0.0 if self.noise is None else self.noise.scale,
+            spent=None if self.purse is None else to_text(self.purse.spent),
             note=f"dim lowered from {self.dim} to {values.shape[1]}" if lowered else "",
         )  # fmt: skip
 
@@ -175,23 +192,36 @@ class Host:
         Overrides the recipe's own.
     shape, random_state, device, run
         As for `Guest`; messages of another run are refused.
+    purse, public
+        As for `Guest`. With a budget, every message must say what its guest spent.
+    plan : Plan, optional
+        The budget of all parties; messages whose sum exceeds it are refused.
+    labels : list or (low, high), optional
+        With a budget: the classes, or between which numbers the labels lie, by public knowledge.
 
     Attributes
     ----------
     classes : array
         The classes after training, in the order of the columns of `outputs`; None for regression.
+    ledger : Ledger or None
+        With a budget: what all parties spent, as far as it is known.
     """
 
     def __init__(
         self, name: str, task: str = "classification", recipe: object = "default", epochs: int | None = None,
         shape: tuple[int, ...] | None = None, random_state: int = 0, device: str = "auto", run: str = "local",
+        purse: Purse | None = None, public: Public | None = None, plan: Plan | None = None, labels: Any = None,
     ) -> None:  # fmt: skip
         _check_party("Host", name, random_state)
         if task not in ("classification", "regression"):
             raise parameter_error("Host", "task", "'classification' or 'regression'", task)
         self.name, self.task, self.recipe, self.epochs, self.run = name, task, recipe, epochs, run
-        self.preparation = Preparation(
-            name, shape, embeddings=recipe.embeddings if isinstance(recipe, aggregation.Recipe) else ()
+        embeddings = recipe.embeddings if isinstance(recipe, aggregation.Recipe) else ()
+        self.purse, self.plan = purse, plan
+        self.preparation = Preparation(name, shape, embeddings, _public(purse, public))
+        self.labels = None if purse is None else check_labels(labels, task)
+        self.ledger: Ledger | None = (
+            None if purse is None else Ledger(purse.ledger.delta, purse.ledger.accountant, purse.ledger.division)
         )
         self.random_state, self.device = random_state, device
         self.dims: dict[str, int] = {}
@@ -210,14 +240,38 @@ class Host:
         self.makers = {message.party: message.maker for message in messages}
         self.dims = {message.party: message.dim for message in messages}
         values, present = arrange(messages, self.dims, own.n_rows, self.run)
+        self._compose(messages)
         rows = self.preparation.fit(own).transform(own)
-        recipe = aggregation.find_recipe(self.recipe, self.epochs, rows.shape[1:], "Host")
+        recipe = aggregation.find_recipe(self.recipe, self.epochs, rows.shape[1:], "Host", self.purse is not None)
         self.trained_with = recipe
         examples = aggregation.Examples(rows, values, present, target)
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
-        self.model, history = aggregation.fit(examples, list(self.dims.values()), self.n_outputs, recipe, rng, device)
+        dims, history = list(self.dims.values()), list[Epoch]()
+        if self.purse is not None:
+            try:
+                self.model = private.fit(examples, dims, self.n_outputs, recipe, rng, device, self.purse)
+            finally:  # what was spent stays spent, whatever happened
+                self.ledger.include(self.purse.spent)  # type: ignore[union-attr]
+        else:
+            self.model, history = aggregation.fit(examples, dims, self.n_outputs, recipe, rng, device)
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
+
+    def _compose(self, messages: Sequence[Representation]) -> None:
+        """Write down what guests say that they spent; refuse what says nothing, or is beyond the plan, before training."""
+        if self.ledger is None or self.purse is None:
+            return
+        for message in messages:
+            if message.spent is None:
+                raise MessageError(
+                    f"The message of party {message.party!r} is refused: it was learnt without a privacy budget, and this "
+                    "training has one. Let the guest learn with the plan."
+                )
+            self.ledger.include(from_text(message.spent, message.party))
+        if self.plan is not None:
+            book = Ledger(self.plan.delta, self.plan.accountant, self.plan.division, list(self.ledger.entries))
+            book.include(self.plan.of(self.name))
+            self.plan.check(book)
 
     @property
     def n_outputs(self) -> int:
@@ -242,6 +296,13 @@ class Host:
             raise InputError(
                 f"The labels y must not contain NaN or infinity. Got {found!r} in row {row}; drop such rows."
             )
+        if self.labels is not None and self.task == "classification":
+            unknown = sorted({str(value) for value in values.tolist()} - {str(value) for value in self.labels.tolist()})
+            if unknown:
+                raise InputError(
+                    f"The labels y have the class {unknown[0]!r}, which is not among the classes given as public."
+                )
+            return
         if self.task == "regression":
             with np.errstate(over="ignore", invalid="ignore"):
                 if not np.isfinite(values.astype(np.float64).var()):
@@ -257,6 +318,8 @@ class Host:
     def target(self, label: Any, n_rows: int) -> NDArray[Any]:
         """Return classes as their positions, numbers standardised."""
         self.check_label(label, n_rows)
+        if self.labels is not None:
+            return self._public_target(label)
         if self.task == "classification":
             self.classes, codes = np.unique(np.asarray(label), return_inverse=True)
             return codes.astype(np.int64)
@@ -264,6 +327,25 @@ class Host:
         spread = float(numbers.std())
         self.offset, self.spread = float(numbers.mean()), spread if spread > 0 else 1.0
         return (numbers - self.offset) / self.spread
+
+    def _public_target(self, label: Any) -> NDArray[Any]:
+        """Return classes as their positions among the public ones, numbers between -1 and 1 by their public bounds."""
+        assert self.labels is not None
+        if self.task == "classification":
+            self.classes = self.labels
+            position = {str(value): code for code, value in enumerate(self.labels.tolist())}
+            return np.array([position[str(value)] for value in np.asarray(label).tolist()], dtype=np.int64)
+        numbers = np.asarray(label).astype(np.float64)
+        low, high = self.labels
+        if ((numbers < low) | (numbers > high)).any():
+            warnings.warn(
+                f"The host {self.name!r} has labels beyond the bounds given; they were set to the bounds.",
+                FedOnceWarning,
+                stacklevel=2,
+            )
+        self.offset, self.spread = float(low + high) / 2, float(high - low) / 2
+        scaled: NDArray[np.float64] = (np.clip(numbers, low, high) - self.offset) / self.spread
+        return scaled
 
     def predict(self, table: Any, messages: Sequence[Representation]) -> NDArray[Any]:
         """Return a class or a number a row."""
@@ -286,9 +368,34 @@ class Host:
         rows = self.preparation.transform(own)
         raw = aggregation.outputs(self.model, rows, values, present, pick_device(self.device)).astype(np.float64)
         if self.classes is None:
-            return raw[:, 0] * self.spread + self.offset
+            inside = raw[:, 0] if self.labels is None else np.clip(raw[:, 0], -1, 1)
+            return inside * self.spread + self.offset
         odds = np.exp(raw - raw.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def _public(purse: Purse | None, public: Public | None) -> Public | None:
+    """Return what is public of a party's columns; without a budget, nothing is needed."""
+    return None if purse is None else public or Public()
+
+
+def check_labels(labels: Any, task: str) -> NDArray[Any]:
+    """Return the public classes in order, or the public bounds of numbers; raise where they are missing."""
+    if task == "regression":
+        try:
+            low, high = (float(end) for end in labels)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise InputError(
+                f"With a privacy budget the bounds of the labels must be given: target_bounds=(low, high). Got {labels!r}."
+            )
+        return np.array([low, high])
+    if labels is None or isinstance(labels, str) or np.ndim(labels) != 1 or len(labels) < 2:
+        raise InputError(
+            f"With a privacy budget the classes must be given, two or more: target_bounds=[...]. Got {labels!r}."
+        )
+    return np.unique(np.asarray(labels))
 
 
 def _check_party(owner: str, name: object, random_state: object) -> None:

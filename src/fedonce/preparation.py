@@ -1,6 +1,7 @@
 """How a party turns its own columns into numbers, alone, by what it saw in its own training rows.
 
-Numbers are standardised, missing ones replaced by the mean and marked. A category with few values is one column a value;
+With a privacy budget (`Public`), all of this comes from bounds and categories that the user gives, and no row is looked at.
+Else numbers are standardised, missing ones replaced by the mean and marked. A category with few values is one column a value;
 one with many is hashed into a few columns, so that a million customer ids stay a few columns wide. Pixels are
 centred and scaled together. Every row is prepared independently of the others in the call.
 """
@@ -8,7 +9,7 @@ centred and scaled together. Every row is prepared independently of the others i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,46 @@ HASHED_WIDTH = 32  # columns that a hashed category becomes
 SKETCH_WIDTH = 1024  # columns that a very wide sparse table becomes
 SPARSE_LIMIT = SKETCH_WIDTH
 BLOCK = 2**21  # numbers at a time: bounds the memory beyond input and output
+Bounds = Any  # (low, high) for all columns, a pair a column by position, or a dict of columns to pairs
 CLIP = 4.0  # standard deviations; what lies further out is set to this, so that rare values do not carry a row away
+
+
+@dataclass(frozen=True)
+class Public:
+    """What is known of a table without looking at it: with a privacy budget, all that columns are scaled and coded by.
+
+    Parameters
+    ----------
+    bounds : (low, high), a list of such pairs or a dict of columns to them
+        Between which numbers lie. What lies beyond is set to the bound.
+    categories : dict
+        Columns of text to the list of values that they can have.
+    """
+
+    bounds: Bounds = None
+    categories: Mapping[Hashable, Sequence[Any]] = field(default_factory=dict)
+
+    def of(self, name: Hashable, position: int, party: str) -> tuple[float, float]:
+        """Return the bounds of one column."""
+        found = self.bounds
+        if isinstance(found, Mapping):
+            found = found.get(name)
+        elif found is not None and np.ndim(found) == 2:
+            found = found[position] if position < len(found) else None
+        if found is None:
+            raise InputError(
+                f"Column {name!r} of party {party!r} has no bounds. With a privacy budget nothing may be read off the rows: say "
+                "between which values the column lies, by what is known of it, with bounds=(low, high) or a dict of columns."
+            )
+        try:
+            low, high = (float(end) for end in found)
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise InputError(
+                f"The bounds of column {name!r} of party {party!r} must be (low, high), low below high. Got {found!r}."
+            )
+        return low, high
 
 
 @dataclass
@@ -41,11 +81,14 @@ class Preparation:
     embeddings : tuple of int
         For a network with embeddings: their widths, a column each. Those columns become codes 1, 2, ...; a width of 0 is a
         column of numbers.
+    public : Public, optional
+        With a privacy budget: bounds and categories, in place of what training rows would tell.
     """
 
     party: str
     shape: tuple[int, ...] | None = None
     embeddings: tuple[int, ...] = ()
+    public: Public | None = None
     names: tuple[Hashable, ...] = ()
     named: bool = False
     sketched: bool = False
@@ -59,7 +102,9 @@ class Preparation:
         self.names, self.named = table.names, table.named
         self.whole = not self.embeddings and (self.shape is not None or table.matrix is not None)
         self.sketched = sparse.issparse(table.matrix) and len(table.names) > SPARSE_LIMIT
-        if self.embeddings:
+        if self.public is not None:
+            self.steps = self._public_steps(table, self.public)
+        elif self.embeddings:
             self.steps = self._coded_steps(table)
         elif self.shape is not None:
             self.steps = [_PixelStep.fit(self._dense(table), self.party)]
@@ -74,6 +119,27 @@ class Preparation:
                 for column, name in zip(table.columns, table.names, strict=True)
             ]
         return self
+
+    def _public_steps(self, table: Table, public: Public) -> list[Any]:
+        """Scale and code by what is public: no row is looked at."""
+        if self.embeddings or self.sketched:
+            what = "embeddings (NCF)" if self.embeddings else f"a sparse table of more than {SPARSE_LIMIT} columns"
+            raise InputError(
+                f"Party {self.party!r} has {what}, which has no private version; use numbers and categories."
+            )
+        coded = self.shape is None and any(name in public.categories for name in table.names)
+        self.whole = self.whole and not coded
+        if self.whole:
+            pairs = [public.of(name, position, self.party) for position, name in enumerate(table.names)]
+            return [_BoundedStep.of(pairs, table.names, self.party)]
+        steps: list[Any] = []
+        columns = table.columns if table.matrix is None else tuple(self._dense(table).T)
+        for position, (column, name) in enumerate(zip(columns, table.names, strict=True)):
+            if column.dtype == object or name in public.categories:
+                steps.append(_CategoryStep.of(public.categories.get(name), name, self.party))
+            else:
+                steps.append(_BoundedStep.of([public.of(name, position, self.party)], (name,), self.party))
+        return steps
 
     def check_embeddings(self, n_columns: int) -> None:
         """Raise where there are embeddings for other columns than the party has, before anybody spends time."""
@@ -201,6 +267,38 @@ class _NumberStep:
 
 
 @dataclass
+class _BoundedStep:
+    """Numbers with public bounds: between -1 and 1; missing ones are in the middle."""
+
+    party: str
+    names: tuple[Hashable, ...]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[float, float]], names: tuple[Hashable, ...], party: str) -> _BoundedStep:
+        low, high = np.array(pairs, dtype=np.float64).T
+        return cls(party, names, low, high)
+
+    def transform(self, matrix: NDArray[Any]) -> NDArray[np.float32]:
+        out = np.empty(matrix.shape, np.float32)
+        start, beyond = 0, False
+        for block in _blocks(matrix, self.names, self.party):
+            beyond = beyond or bool(((block < self.low) | (block > self.high)).any())
+            kept = np.clip(block, self.low, self.high)  # before scaling: a huge number must not overflow
+            scaled = 2 * (kept - self.low) / (self.high - self.low) - 1
+            out[start : start + len(block)] = np.where(np.isnan(scaled), 0.0, scaled)
+            start += len(block)
+        if beyond:  # that it happened, and not how often: the count is a figure of private rows
+            warnings.warn(
+                f"Party {self.party!r} has values beyond the bounds given; they were set to the bounds.",
+                FedOnceWarning,
+                stacklevel=2,
+            )
+        return out
+
+
+@dataclass
 class _CategoryStep:
     """Categories: one column a value, or hashed columns and how common the value is where there are many; or codes."""
 
@@ -223,6 +321,16 @@ class _CategoryStep:
         if len(known) <= ONE_HOT_LIMIT:
             return cls(values, None)
         return cls({}, {str(value): int(count) for value, count in zip(known, counts, strict=True)})
+
+    @classmethod
+    def of(cls, known: Sequence[Any] | None, name: Hashable, party: str) -> _CategoryStep:
+        """Take the values from public knowledge; others that turn up are no value."""
+        if known is None or isinstance(known, str) or not len(known):
+            raise InputError(
+                f"Column {name!r} of party {party!r} holds text, and its values are not to be read off the rows with a privacy "
+                f"budget: give them all with categories={{{name!r}: [...]}}. Got {known!r}."
+            )
+        return cls({as_text(value): position for position, value in enumerate(known)}, None)
 
     def transform(self, column: NDArray[np.object_]) -> NDArray[np.float32]:
         if self.codes:  # 0 where the value is unseen or missing

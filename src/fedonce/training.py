@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from fedonce.closedform import ClosedForm
 from fedonce.errors import InputError, parameter_error
+from fedonce.privacy.dpsgd import PrivateSteps, RowLoss, clipped_gradients
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,9 @@ APPLY_BLOCK = 256  # rows a block in `apply`; every block has this size, see the
 Rows = NDArray[np.float32]
 Batch = NDArray[np.intp]  # positions of a batch's rows
 TargetOf = Callable[[Batch, NDArray[Any], int], NDArray[Any]]
+InputsOf = Callable[[Batch], NDArray[Any]]
+SlopeOf = Callable[[Batch, NDArray[Any], int], NDArray[Any]]  # each row's gradient of its own loss, given its outputs
+TensorsOf = Callable[[Batch, int], tuple[Sequence[Tensor], Tensor]]  # a batch's inputs and targets
 Step = Callable[[Batch, int], "Tensor | float"]
 
 
@@ -48,7 +52,8 @@ class Epoch(TypedDict):
 class Training:
     """How to train: how long, in which batches, at which rate.
 
-    `schedule` is "constant" (the paper's) or "one-cycle" (a rate that rises, then falls to nothing; Smith and Topin 2019).
+    `schedule` is "constant" (the paper's), "one-cycle" (a rate that rises, then falls to nothing; Smith and Topin 2019) or
+    "linear" (a rate that falls to nothing from the first step on).
     """
 
     epochs: int
@@ -60,8 +65,8 @@ class Training:
     steps: int | None = None  # stop after so many batches, in the middle of an epoch if need be
 
     def __post_init__(self) -> None:
-        if self.schedule not in ("constant", "one-cycle"):
-            raise parameter_error("Training", "schedule", "'constant' or 'one-cycle'", self.schedule)
+        if self.schedule not in ("constant", "one-cycle", "linear"):
+            raise parameter_error("Training", "schedule", "'constant', 'one-cycle' or 'linear'", self.schedule)
         if self.optimizer not in _OPTIMIZERS:
             raise parameter_error("Training", "optimizer", "'adam', 'adamw' or 'sgd'", self.optimizer)
         for name in ("epochs", "batch"):
@@ -70,8 +75,8 @@ class Training:
 
     def rate_at(self, progress: float) -> float:
         """Return the rate after a share of all steps: constant, or rising for 30 % of them and then falling to nothing."""
-        if self.schedule == "constant":
-            return self.rate
+        if self.schedule != "one-cycle":
+            return self.rate * (1 - progress if self.schedule == "linear" else 1)
         start, end, share = (0.04, 1.0, progress / 0.3) if progress < 0.3 else (1.0, 1e-5, (progress - 0.3) / 0.7)
         return self.rate * (end + (start - end) * (1 + math.cos(math.pi * share)) / 2)
 
@@ -94,37 +99,44 @@ class Training:
         return update
 
 
-def train(update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator) -> list[Epoch]:
-    """Fit parameters, epoch by epoch, by gradients from `step` and changes from `update`; return the mean losses."""
+def train(
+    update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator,
+    private: PrivateSteps | None = None,
+) -> list[Epoch]:  # fmt: skip
+    """Fit parameters, epoch by epoch, by gradients from `step` and changes from `update`; return the mean losses.
+
+    With `private`, it draws the batches, and no loss is returned: exact figures of private rows have no place in a history.
+    """
     history: list[Epoch] = []
     for epoch in range(training.epochs):
-        loss = run_epoch(update, n_rows, step, training, epoch, rng)
+        loss = run_epoch(update, n_rows, step, training, epoch, rng, private)
         if not math.isfinite(loss):
             raise InputError(
                 f"Training diverged: the loss of epoch {epoch + 1} is {loss}. Lower the rate ({training.rate})."
             )
         history.append(Epoch(epoch=epoch + 1, loss=loss))
         logger.debug("epoch %d of %d: loss %.6g", epoch + 1, training.epochs, loss)
-    return history
+    return history if private is None else []
 
 
 def run_epoch(
-    update: Update, n_rows: int, step: Step, training: Training, epoch: int, rng: np.random.Generator
-) -> float:
-    """Visit every row once, in a random order, and return the mean loss."""
+    update: Update, n_rows: int, step: Step, training: Training, epoch: int, rng: np.random.Generator,
+    private: PrivateSteps | None = None,
+) -> float:  # fmt: skip
+    """Visit every row once, in a random order (`private`: rows as it draws them), and return the mean loss."""
     total: Tensor | float = 0.0
-    order = rng.permutation(n_rows)
+    order = rng.permutation(n_rows if private is None else 0)
     seen = 0
     for start in range(0, n_rows, training.batch):
         progress = training.progress(epoch, start, n_rows)
         if progress >= 1:
             break
-        batch = order[start : start + training.batch]
+        batch = order[start : start + training.batch] if private is None else private.sample()
         loss = step(batch, epoch)
         update(training.rate_at(progress))
         total = total + (loss.detach() if isinstance(loss, Tensor) else loss) * len(batch)
         seen += len(batch)
-    return float(total) / seen
+    return float(total) / max(seen, 1)  # a Poisson sample may be empty
 
 
 def autograd_step(parameters: Sequence[nn.Parameter], loss: Callable[[Batch, int], Tensor]) -> Step:
@@ -150,6 +162,36 @@ def closed_form_step(form: ClosedForm, rows: NDArray[Any], target_of: TargetOf) 
         return float(np.vdot(difference, difference)) / len(batch)
 
     return step
+
+
+def private_step(form: ClosedForm, inputs_of: InputsOf, slope_of: SlopeOf, private: PrivateSteps) -> Step:
+    """Make a step of DP-SGD in closed form; it returns no loss."""
+
+    def step(batch: Batch, epoch: int) -> float:
+        outputs = form.forward(inputs_of(batch))
+        form.backward(slope_of(batch, outputs, epoch), private.clip)
+        private.release([form.gradient])
+        return 0.0
+
+    return step
+
+
+def private_module_step(
+    network: nn.Module, tensors_of: TensorsOf, row_loss: RowLoss, private: PrivateSteps
+) -> tuple[list[nn.Parameter], Step]:
+    """Return the parameters and a step of DP-SGD for any network that treats each row by itself; it returns no loss."""
+    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
+
+    def step(batch: Batch, epoch: int) -> float:
+        inputs, targets = tensors_of(batch, epoch)
+        clipped_gradients(network, inputs, targets, row_loss, private.clip)
+        totals = [parameter.grad.cpu().numpy() for parameter in parameters if parameter.grad is not None]
+        private.release(totals)
+        for parameter, total in zip(parameters, totals, strict=True):
+            parameter.grad = torch.from_numpy(total).to(parameter.device)
+        return 0.0
+
+    return parameters, step
 
 
 @torch.no_grad()

@@ -51,7 +51,11 @@ class LocalEngine:
     def learn(self) -> dict[str, bytes]:
         """Let each guest that has any row learn; return the messages."""
         answering = self._answering()
-        done = Parallel(n_jobs=self.n_jobs)(delayed(_learn)(guest, *self._rows(guest.name)) for guest in answering)
+        # With a privacy budget in threads: each purse's ledger is then here, also when a guest fails.
+        where = "threads" if any(guest.purse is not None for guest in answering) else "processes"
+        done = Parallel(n_jobs=self.n_jobs, prefer=where)(
+            delayed(_learn)(guest, *self._rows(guest.name)) for guest in answering
+        )
         for guest, _ in done:  # logged here, as the guests' processes have no log of ours
             logger.info("guest %s: learnt with %s", guest.name, guest.learner.name)
         self.parties = self.parties | {guest.name: guest for guest, _ in done}

@@ -13,6 +13,7 @@ from fedonce.learners.autoencoder import Autoencoder
 from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, principal
+from fedonce.privacy.budget import Purse, Task
 from fedonce.training import Epoch, Rows
 
 SMALLEST_PATCH_IMAGE = 10  # pixels a side
@@ -46,6 +47,15 @@ class Auto(Learner):
         if isinstance(self.chosen_, Autoencoder):
             self.chosen_.epochs = self.epochs
         return self.chosen_.fit(rows, dim, rng, device)
+
+    def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
+        """Return PCA's: with a budget no row is looked at to choose."""
+        return PCA().private_tasks(n_rows, share, exact, unsound)
+
+    def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
+        """Learn by PCA."""
+        self.chosen_ = PCA()
+        self.chosen_.fit_private(rows, dim, rng, device, purse)
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Transform with what was chosen."""

@@ -14,8 +14,24 @@ from fedonce.closedform import ClosedForm
 from fedonce.errors import parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for
 from fedonce.networks import mlp
+from fedonce.privacy.budget import Purse, Task, steps_task
+from fedonce.privacy.dpsgd import check_clippable
 from fedonce.randomness import torch_seeded
-from fedonce.training import Batch, Epoch, Rows, Training, autograd_step, closed_form_step
+from fedonce.training import (
+    Batch,
+    Epoch,
+    Rows,
+    Training,
+    autograd_step,
+    closed_form_step,
+    private_module_step,
+    private_step,
+)
+
+# With a privacy budget: few large batches, one hidden layer, which has less noise to bear.
+TRAINING = "autoencoder"
+PRIVATE_BATCH, PRIVATE_EPOCHS, PRIVATE_RATE, CLIP = 4096, 30, 1e-2, 0.5
+LARGEST_SHARE = 4  # a batch is at most a quarter of the rows
 
 
 @dataclass(eq=False)
@@ -39,9 +55,7 @@ class Autoencoder(NetworkLearner):
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared error of rebuilding them."""
-        if self.embeddings:
-            wanted = "no NCF, whose codes are names and not numbers to rebuild; take 'nat', or leave categories one-hot encoded"
-            raise parameter_error("Autoencoder", "network", wanted, self.network)
+        self._refuse_codes()
         epochs = epochs_for(len(rows), self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
         training = Training(epochs, self.batch, self.rate, self.weight_decay, "one-cycle", "adamw")
         with torch_seeded(rng):
@@ -62,3 +76,41 @@ class Autoencoder(NetworkLearner):
 
             parameters = [*network.train().parameters(), *decoder.parameters()]
             return self.train(training.update(parameters), len(rows), autograd_step(parameters, loss), training, rng)
+
+    def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
+        """Return its steps: ten times the share of a learner that makes do with a few sums."""
+        batch = min(PRIVATE_BATCH, max(1, n_rows // LARGEST_SHARE))
+        return [steps_task(TRAINING, n_rows, batch, PRIVATE_EPOCHS if self.epochs is None else self.epochs, 10 * share)]
+
+    def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
+        """Learn by DP-SGD; each row's loss is its own, so that there is a gradient of one row to clip."""
+        self._refuse_codes()
+        private = purse.steps(TRAINING, len(rows), CLIP)
+        training = Training(private.epochs, private.batch, PRIVATE_RATE, 0.0, "linear", "adam", private.event.steps)
+        own = rows if isinstance(self.network, nn.Module) else rows.reshape(len(rows), prod(rows.shape[1:]))
+        flat = own.reshape(len(own), prod(own.shape[1:]))
+        with torch_seeded(rng):
+            network = self.start(own, dim, torch.device("cpu"), bounded=True)
+            decoder = mlp(dim, self.hidden[-1:], flat.shape[1]).to(torch.get_default_dtype())
+            whole = nn.Sequential(*(network if isinstance(network, nn.Sequential) else [network]), *decoder)
+            if ClosedForm.supports(whole, torch.device("cpu")):
+                form = ClosedForm(whole)
+                step = private_step(form, flat.__getitem__, lambda batch, out, _: 2 * (out - flat[batch]), private)
+                self.train(form.update("adam"), len(rows), step, training, rng, private)
+                return
+            data = torch.from_numpy(own).to(torch.get_default_dtype())
+            check_clippable(whole, [data], f"the learner {self.name!r}")
+
+            def tensors_of(batch: Batch, epoch: int) -> tuple[list[Tensor], Tensor]:
+                chosen = data[torch.from_numpy(batch)]
+                return [chosen], chosen.flatten(1)
+
+            parameters, step = private_module_step(
+                whole.train(), tensors_of, lambda out, target: (out - target).square().sum(), private
+            )
+            self.train(training.update(parameters), len(rows), step, training, rng, private)
+
+    def _refuse_codes(self) -> None:
+        if self.embeddings:
+            wanted = "no NCF, whose codes are names and not numbers to rebuild; take 'nat', or leave categories one-hot encoded"
+            raise parameter_error("Autoencoder", "network", wanted, self.network)

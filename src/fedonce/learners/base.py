@@ -11,12 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from fedonce.errors import InputError
+from fedonce.errors import BudgetError, InputError
 from fedonce.networks import NCF, Network, code_sizes, encoder
+from fedonce.privacy.budget import Purse, Task
+from fedonce.privacy.dpsgd import PrivateSteps
 from fedonce.randomness import torch_seeded
 from fedonce.training import Epoch, Rows, Step, Training, Update, apply, train
 
 Tensors = dict[str, NDArray[Any]]
+WITHOUT_NOISE = "learns without noise"
 
 
 class Learner(ABC):
@@ -27,6 +30,26 @@ class Learner(ABC):
     """
 
     name: ClassVar[str]
+    bound: ClassVar[float] = (
+        1.0  # with a privacy budget, values lie between -bound and bound: known before any row is seen
+    )
+
+    def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
+        """Return what it will do with so many rows under a privacy budget, for a share of it; noise is not yet fixed.
+
+        A learner has a private version where it overrides this and `fit_private`. `exact`: the budget is infinite, and
+        every learner may run. `unsound`: the user asked for the paper's own, whose price is not a guarantee.
+        """
+        if exact:
+            return [Task("", WITHOUT_NOISE, share)]
+        raise BudgetError(
+            f"The learner {self.name!r} has no private version: with a budget, guests learn by 'pca', 'autoencoder' or 'random'."
+        )
+
+    def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
+        """Learn from rows with what the purse allows; `rng` serves initial weights alone, all else comes from the purse."""
+        purse.exactly(WITHOUT_NOISE)
+        self.fit(rows, dim, rng, device)
 
     @property
     def embeddings(self) -> tuple[int, ...]:
@@ -71,6 +94,7 @@ class NetworkLearner(Learner):
     shape_: tuple[int, ...] = field(default=(), init=False, repr=False)
     dim_: int = field(default=0, init=False, repr=False)
     sizes_: tuple[int, ...] = field(default=(), init=False, repr=False)
+    bounded_: bool = field(default=False, init=False, repr=False)  # whether outputs go through tanh, as with a budget
 
     @property
     def embeddings(self) -> tuple[int, ...]:
@@ -79,25 +103,28 @@ class NetworkLearner(Learner):
 
     def build(self, shape: tuple[int, ...], dim: int) -> nn.Module:
         """Make the encoder for rows of a shape."""
-        return encoder(shape, self.hidden, dim, self.network, self.sizes_)
+        network = encoder(shape, self.hidden, dim, self.network, self.sizes_)
+        return with_tanh(network) if self.bounded_ else network
 
-    def start(self, rows: Rows, dim: int, device: torch.device) -> nn.Module:
+    def start(self, rows: Rows, dim: int, device: torch.device, bounded: bool = False) -> nn.Module:
         """Make and remember the encoder, before it is trained."""
         self.shape_, self.dim_, self.sizes_ = rows.shape[1:], dim, code_sizes(self.network, rows)
+        self.bounded_ = bounded
         self.network_ = self.build(self.shape_, dim).to(device, torch.get_default_dtype())
         return self.network_
 
     def train(
-        self, update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator
-    ) -> list[Epoch]:
+        self, update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator,
+        private: PrivateSteps | None = None,
+    ) -> list[Epoch]:  # fmt: skip
         """Train the encoder, and bring it home from the GPU."""
-        history = train(update, n_rows, step, training, rng)
+        history = train(update, n_rows, step, training, rng, private)
         self.fitted().cpu()
         return history
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Run the encoder over rows."""
-        return apply(self.fitted(), rows, device)
+        return apply(self.fitted(), rows.reshape(len(rows), *self.shape_), device)
 
     def fitted(self) -> nn.Module:
         """Return the trained encoder."""
@@ -109,12 +136,13 @@ class NetworkLearner(Learner):
         """Return the encoder's weights and the shape to rebuild it."""
         weights = {f"network.{name}": value.cpu().numpy() for name, value in self.fitted().state_dict().items()}
         sizes = np.array(self.sizes_, dtype=np.int64)
-        return {"shape": np.array(self.shape_), "dim": np.array(self.dim_), "sizes": sizes, **weights}
+        shape, bounded = np.array(self.shape_), np.array(self.bounded_)
+        return {"shape": shape, "dim": np.array(self.dim_), "sizes": sizes, "bounded": bounded, **weights}
 
     def restore(self, tensors: Tensors) -> None:
         """Rebuild the encoder and load its weights."""
         self.shape_, self.sizes_ = (tuple(int(side) for side in tensors[name]) for name in ("shape", "sizes"))
-        self.dim_ = int(tensors["dim"])
+        self.dim_, self.bounded_ = int(tensors["dim"]), bool(tensors["bounded"])
         with torch_seeded(np.random.default_rng(0)):  # the weights drawn here are replaced at once
             self.network_ = self.build(self.shape_, self.dim_)
         self.network_.load_state_dict(
@@ -124,6 +152,11 @@ class NetworkLearner(Learner):
                 if name.startswith("network.")
             }
         )
+
+
+def with_tanh(network: nn.Module) -> nn.Sequential:
+    """Return the network with its outputs brought between -1 and 1."""
+    return nn.Sequential(*(network if isinstance(network, nn.Sequential) else [network]), nn.Tanh())
 
 
 def epochs_for(n_rows: int, batch: int, steps: int, least: int, most: int) -> int:

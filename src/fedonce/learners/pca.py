@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, ClassVar
@@ -14,9 +15,16 @@ from torch import nn
 
 from fedonce.errors import InputError
 from fedonce.learners.base import Learner, Tensors
+from fedonce.privacy.budget import Purse, Task
 from fedonce.training import Epoch, Rows, apply
 
 BLOCK = 2**21  # numbers at a time in float64
+
+# With a privacy budget: what is released, in this order, and its part of the learner's share of the budget.
+RELEASES = {"mean": 0.1, "radius": 0.05, "second moments": 0.85}
+INSIDE = 0.9  # share of the rows that are not clipped
+RADII = 128  # steps in which the radius is sought
+FLOOR = 0.02  # of the largest variance, added to each before whitening, so that noise is not blown up
 
 
 def principal(rows: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
@@ -35,15 +43,20 @@ def principal(rows: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.flo
     return mean, variances, directions, float(np.trace(gram))
 
 
+def _centred_blocks(flat: Rows, mean: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    """Yield the rows, block by block, less the mean."""
+    step = max(1, BLOCK // max(flat.shape[1], 1))
+    for start in range(0, len(flat), step):
+        yield flat[start : start + step] - mean
+
+
 def second_moments(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the mean and the covariance of rows, reading them in blocks."""
     flat = rows.reshape(len(rows), prod(rows.shape[1:]))
     width = flat.shape[1]
-    step = max(1, BLOCK // max(width, 1))
     mean = flat.mean(axis=0, dtype=np.float64)
     covariance = np.zeros((width, width))
-    for start in range(0, len(flat), step):
-        block = flat[start : start + step] - mean
+    for block in _centred_blocks(flat, mean):
         covariance += block.T @ block
     return mean, covariance / len(flat)
 
@@ -62,6 +75,7 @@ class PCA(Learner):
     """Project rows on their leading directions; gives at most as many values as there are columns that vary."""
 
     name: ClassVar[str] = "pca"
+    bound: ClassVar[float] = 3.0
     mean_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
     directions_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
 
@@ -71,6 +85,40 @@ class PCA(Learner):
         varying = int((variances > 1e-9 * max(variances[0], 1e-300)).sum())
         self.directions_ = directions[: max(1, varying)]
         return []
+
+    def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
+        """Return its three releases."""
+        return [Task("", f"PCA: {what}", share * part) for what, part in RELEASES.items()]
+
+    def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
+        """Find mean and directions from noisy sums alone; values are whitened and lie mostly within three deviations.
+
+        Rows come scaled between -1 and 1 by public bounds, so a row is at most sqrt(columns) long. The mean is released first;
+        then a histogram of distances from it, from which the radius is taken that most rows are within; then the second moments
+        of rows clipped to that radius (Dwork et al., 2014, "Analyze Gauss"). What follows looks at no row.
+        """
+        flat = rows.reshape(len(rows), prod(rows.shape[1:]))
+        n, width = flat.shape
+        longest = np.sqrt(width)
+        total = purse.release("PCA: mean", flat.sum(axis=0, dtype=np.float64), longest)
+        mean = np.clip(total / n, -1, 1)
+        distances = np.concatenate([np.linalg.norm(block, axis=1) for block in _centred_blocks(flat, mean)])
+        # No row is further from the mean than twice the longest row.
+        counts = np.bincount(np.minimum(distances / (2 * longest) * RADII, RADII - 1).astype(int), minlength=RADII)
+        inside = np.cumsum(purse.release("PCA: radius", counts, 1.0)) >= INSIDE * n
+        radius = 2 * longest * ((int(inside.argmax()) if inside.any() else RADII - 1) + 1) / RADII
+        moments = np.zeros((width, width))
+        for block in _centred_blocks(flat, mean):
+            block *= np.minimum(1, radius / np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-12))
+            moments += block.T @ block
+        # A row adds a matrix of norm radius^2; the noisy upper triangle is mirrored.
+        upper = np.triu_indices(width)
+        noisy = np.zeros_like(moments)
+        noisy[upper] = purse.release("PCA: second moments", moments[upper], radius**2)
+        noisy = noisy + np.triu(noisy, 1).T
+        variances, directions = components(noisy / n, min(dim, width))
+        spread = np.sqrt(np.maximum(variances, 0) + FLOOR * max(variances[0], 1e-12))
+        self.mean_, self.directions_ = mean, directions / spread[:, None]
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Project rows."""

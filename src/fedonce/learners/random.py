@@ -9,8 +9,11 @@ import numpy as np
 import torch
 
 from fedonce.learners.base import NetworkLearner
+from fedonce.privacy.budget import Purse, Task
 from fedonce.randomness import torch_seeded
 from fedonce.training import Epoch, Rows
+
+DRAWN = "weights drawn, no row looked at"
 
 
 @dataclass(eq=False)
@@ -24,3 +27,13 @@ class Random(NetworkLearner):
         with torch_seeded(rng):
             self.start(rows, dim, device)
         return []
+
+    def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
+        """Return a task that costs nothing."""
+        return [Task("", DRAWN, 0.0)]
+
+    def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
+        """Draw the weights; nothing is spent."""
+        purse.free(DRAWN)
+        with torch_seeded(rng):
+            self.start(rows, dim, device, bounded=True)

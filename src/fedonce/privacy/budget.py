@@ -1,0 +1,263 @@
+"""A budget for all parties: what each will do, with how much noise, before anybody does it; and the purse to spend it from."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from fedonce.errors import BudgetError, InputError, MessageError, parameter_error
+from fedonce.privacy import accountants
+from fedonce.privacy.dpsgd import PrivateSteps
+from fedonce.privacy.events import Event, Gaussian, SampledGaussian
+from fedonce.privacy.ledger import Entry, Ledger, from_text, to_text
+from fedonce.privacy.noise import SecretRandom
+
+MOST_NOISE = 1e4  # times a row's share of a sum; a budget that needs more is no budget
+LEAST_NOISE = 0.05
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a party will do with its rows, noise not yet fixed: steps on Poisson samples, or one release (rate None).
+
+    `weight` is its part of the budget: of the sum over all tasks of the squared signal-to-noise ratio, which is what adds up
+    when Gaussian releases are composed. The accountant then prices the exact events; weights only steer who gets how much.
+    """
+
+    party: str
+    what: str
+    weight: float
+    rate: float | None = None
+    steps: int = 1
+    nominal: bool = False
+
+    def event(self, noise: float) -> Event:
+        """Return the event with so much noise."""
+        return Gaussian(noise, self.steps) if self.rate is None else SampledGaussian(noise, self.rate, self.steps)
+
+    def noise(self, strength: float) -> float:
+        """Return the noise at which its part of a budget of this strength (squared signal-to-noise ratio) is used up.
+
+        For sampled steps by the central limit theorem of Bu, Dong, Long and Su (2020): rate sqrt(steps (exp(1/noise^2) - 1)).
+        """
+        own = self.weight * strength
+        if self.rate is None:
+            return math.sqrt(self.steps / own)
+        return 1 / math.sqrt(math.log1p(own / (self.rate**2 * self.steps)))
+
+
+def steps_task(what: str, n_rows: int, batch: int, epochs: float, weight: float, nominal: bool = False) -> Task:
+    """Return the task of training: as many steps as make so many epochs of samples of `batch` rows on average."""
+    expected = min(batch, n_rows)
+    return Task("", what, weight, expected / n_rows, math.ceil(epochs * n_rows / expected), nominal)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The ledger before anything was trained: a budget, and what each party may do with how much noise."""
+
+    epsilon: float
+    delta: float
+    accountant: str
+    division: str
+    entries: tuple[Entry, ...]
+
+    def of(self, party: str) -> tuple[Entry, ...]:
+        """Return what a party may do."""
+        found = tuple(entry for entry in self.entries if entry.party == party)
+        if not found:
+            known = ", ".join(dict.fromkeys(entry.party for entry in self.entries))
+            raise BudgetError(f"Party {party!r} is not in the plan, which has {known}; make a plan with it.")
+        return found
+
+    def ledger(self, spent: bool = False) -> Ledger:
+        """Return a ledger for this budget: empty, or as it will be when all is spent."""
+        return Ledger(self.delta, self.accountant, self.division, list(self.entries) if spent else [])
+
+    def check(self, ledger: Ledger) -> None:
+        """Raise where a ledger is beyond the budget."""
+        price = ledger.epsilon()
+        if price > self.epsilon * (1 + SLACK):
+            worst = max(ledger.parties, key=ledger.epsilon)
+            raise BudgetError(
+                f"What the parties spent costs epsilon {price:.4g} at delta {self.delta:.3g}; the plan has {self.epsilon:.4g}, "
+                f"party {worst!r} spent most, {ledger.epsilon(worst):.4g} alone. Train again with the plan's noise."
+            )
+
+    def to_file(self, path: Path) -> None:
+        """Write the plan as JSON, for the parties to read and to keep."""
+        parties = dict.fromkeys(entry.party for entry in self.entries)
+        content = {
+            "fedonce plan": 1, "epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant,
+            "division": self.division, "parties": {party: json.loads(to_text(self.of(party))) for party in parties},
+        }  # fmt: skip
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_file(cls, path: Path) -> Plan:
+        """Read a plan, which may come from another party: every number is checked, and the sum against the budget."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            epsilon, delta = float(content["epsilon"]), float(content["delta"])
+            entries = [
+                entry for party, lines in content["parties"].items() for entry in from_text(json.dumps(lines), party)
+            ]
+            plan = cls(epsilon, delta, content["accountant"], content["division"], tuple(entries))
+        except OSError as error:
+            raise InputError(f"The plan {path} cannot be read: {error.strerror}.") from None
+        except (ValueError, KeyError, TypeError, AttributeError, MessageError) as error:
+            raise InputError(f"{path} is not a plan of `fedonce privacy plan`: {error}.") from None
+        accountants.check(plan.accountant, plan.division, "a plan")
+        check_budget(epsilon, delta, "a plan")
+        plan.check(plan.ledger(spent=True))
+        return plan
+
+
+def check_budget(epsilon: object, delta: object, owner: str) -> None:
+    """Raise unless epsilon is above 0 and delta between 0 and 1."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number) or not epsilon > 0:
+        raise parameter_error(owner, "epsilon", "a number above 0 (inf: clip, without noise)", epsilon)
+    if isinstance(delta, bool) or not isinstance(delta, int | float | np.number) or not 0 < delta < 1:
+        raise parameter_error(owner, "delta", "a number between 0 and 1, well below 1 / rows", delta)
+
+
+def calibrate(
+    tasks: Sequence[Task], epsilon: float, delta: float, accountant: str = "pld", division: str = "moments",
+    common: bool = False,
+) -> Plan:  # fmt: skip
+    """Find the noise with which all tasks together cost at most epsilon.
+
+    With the moments division one number is sought: the strength that tasks share by weight or, with `common`, the noise
+    that all have alike, as in the paper. With the simple division each party gets epsilon / k and delta / k for itself.
+    """
+    check_budget(epsilon, delta, "a plan")
+    parties = tuple(dict.fromkeys(task.party for task in tasks))
+    noises: dict[Task, float] = {}
+    if division == "simple":
+        for party in parties:
+            own = [task for task in tasks if task.party == party]
+            noises |= _fit(own, epsilon / len(parties), delta / len(parties), accountant, common)
+    else:
+        noises = _fit(tasks, epsilon, delta, accountant, common)
+    entries = [
+        Entry(task.party, task.what, task.event(noises[task]) if task.weight else None, task.nominal) for task in tasks
+    ]
+    plan = Plan(float(epsilon), float(delta), accountant, division, tuple(entries))
+    plan.check(plan.ledger(spent=True))
+    return plan
+
+
+def _fit(tasks: Sequence[Task], epsilon: float, delta: float, accountant: str, common: bool) -> dict[Task, float]:
+    """Return the noise of each task that costs anything, for tasks that share one budget."""
+    paid = [task for task in tasks if task.weight]
+    if not paid:
+        return {}
+    if epsilon == math.inf:
+        return dict.fromkeys(paid, 0.0)
+
+    def noises(level: float) -> dict[Task, float]:
+        return {task: math.exp(-level) if common else task.noise(math.exp(2 * level)) for task in paid}
+
+    def excess(level: float) -> float:
+        events = [task.event(noise) for task, noise in noises(level).items()]
+        return accountants.epsilon(events, delta, accountant) / epsilon - 1
+
+    # A Gaussian release of strength mu^2 costs about mu^2 / 2 + mu sqrt(2 log(1 / delta)): a first guess, then widened.
+    root = math.sqrt(2 * math.log(1 / delta))
+    low = high = 0.0 if common else math.log(math.sqrt(root**2 + 2 * epsilon) - root)
+    while excess(low) > 0:
+        low -= 0.5
+        if max(noises(low).values()) > MOST_NOISE:
+            raise BudgetError(
+                f"A budget of epsilon {epsilon:.3g} at delta {delta:.3g} is less than one step can meet: even noise "
+                f"{MOST_NOISE:g} times as large as what a row adds costs more. Raise epsilon or delta."
+            )
+    while excess(high) < 0:
+        high += 0.5
+        if min(noises(high).values()) < LEAST_NOISE:
+            return noises(high - 0.5)  # a budget so large that almost no noise is needed
+    level = low if low == high else float(brentq(excess, low, high, xtol=1e-4))
+    while excess(level) > 0:
+        level -= 1e-4
+    return noises(level)
+
+
+@dataclass
+class Purse:
+    """What one party may spend: every use takes a planned line and writes it in the ledger, or is refused.
+
+    Parameters
+    ----------
+    party : str
+        Whose it is.
+    planned : tuple of Entry
+        What the plan allows; each line can be used once.
+    ledger : Ledger
+        Where it is written down.
+    random : SecretRandom
+        Where noise and samples come from.
+    """
+
+    party: str
+    planned: tuple[Entry, ...]
+    ledger: Ledger
+    random: SecretRandom
+    clip: float | None = None
+    used: set[str] = field(default_factory=set)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the budget is infinite: clipping, and no noise."""
+        events = [entry.event for entry in self.planned if entry.event is not None]
+        return bool(events) and all(event.noise == 0 for event in events)
+
+    def take(self, what: str, kind: type) -> Any:
+        """Return a planned event, once."""
+        found = [entry for entry in self.planned if entry.what == what]
+        if not found or what in self.used or (kind is not type(None) and not isinstance(found[0].event, kind)):
+            allowed = (
+                ", ".join(repr(entry.what) for entry in self.planned if entry.what not in self.used) or "nothing more"
+            )
+            raise BudgetError(f"Party {self.party!r} wants to spend on {what!r}; its plan allows {allowed}.")
+        self.used.add(what)
+        return found[0]
+
+    def exactly(self, what: str) -> None:
+        """Write down a thing that is done without noise; only an infinite budget allows it."""
+        entry = self.take(what, Gaussian)
+        if entry.event.noise:
+            raise BudgetError(f"Party {self.party!r} wants to do {what!r}, and its budget is not infinite.")
+        self.ledger.spend(self.party, what, entry.event)
+
+    def free(self, what: str) -> None:
+        """Write down a thing that costs nothing, as it looks at no row."""
+        self.take(what, type(None))
+        self.ledger.spend(self.party, what, None)
+
+    def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
+        """Return a sum over rows with noise; one row changes the sum by at most `sensitivity` in norm."""
+        entry = self.take(what, Gaussian)
+        self.ledger.spend(self.party, what, entry.event, entry.nominal)
+        noise = self.random.normals(total.size).reshape(total.shape) if entry.event.noise else 0.0
+        released: NDArray[np.float64] = total + entry.event.noise * sensitivity * noise
+        return released
+
+    def steps(self, what: str, n_rows: int, clip: float) -> PrivateSteps:
+        """Return the planned steps of DP-SGD over so many rows."""
+        entry = self.take(what, SampledGaussian)
+        norm = self.clip if self.clip is not None else clip
+        return PrivateSteps(entry, n_rows, norm, self.ledger, self.random)
+
+    @property
+    def spent(self) -> list[Entry]:
+        """What the party has spent so far."""
+        return [entry for entry in self.ledger.entries if entry.party == self.party]

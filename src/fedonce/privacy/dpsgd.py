@@ -1,0 +1,158 @@
+"""DP-SGD (Abadi et al., 2016): steps on Poisson samples, with each row's gradient clipped and noise on their sum.
+
+The sum of clipped gradients comes in closed form from `fedonce.closedform` where the network is made of linear layers, else
+from `clipped_gradients`, which has one gradient per row in memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
+
+from fedonce.errors import BudgetError, InputError
+from fedonce.privacy.events import SampledGaussian
+from fedonce.privacy.ledger import Entry, Ledger
+from fedonce.privacy.noise import SecretRandom
+
+ROWS_AT_ONCE = 512  # whose gradients are in memory together
+
+RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs and targets of one row to its loss
+
+# Layers in which a row's output depends on the other rows of its batch, and what to take instead.
+MIXING = (nn.modules.batchnorm._BatchNorm,)
+
+
+@dataclass
+class PrivateSteps:
+    """The sampling, the noise and the ledger's line of a training, in one object, so that none can differ or be forgotten.
+
+    Each step is `sample`, which writes the step down and chooses rows, then `release`, which makes the sum of the rows'
+    clipped gradients noisy. Neither can be had without the other.
+
+    Parameters
+    ----------
+    entry : Entry
+        The planned line: noise, probability of a row to be sampled, number of steps.
+    n_rows : int
+        Rows of the party.
+    clip : float
+        Omega in the paper: the norm that each row's gradient is clipped to.
+    ledger, random
+        Where steps are written down, and where samples and noise come from.
+    """
+
+    entry: Entry
+    n_rows: int
+    clip: float
+    ledger: Ledger
+    random: SecretRandom
+    taken: int = 0
+    open: bool = False
+
+    @property
+    def event(self) -> SampledGaussian:
+        """The planned event."""
+        assert isinstance(self.entry.event, SampledGaussian)
+        return self.entry.event
+
+    @property
+    def batch(self) -> int:
+        """The expected number of rows in a sample."""
+        return max(1, round(self.event.rate * self.n_rows))
+
+    @property
+    def epochs(self) -> int:
+        """Passes over the rows that the steps make, rounded up."""
+        return math.ceil(self.event.steps / math.ceil(self.n_rows / self.batch))
+
+    def sample(self) -> NDArray[np.intp]:
+        """Begin a step: write it down, and choose its rows, each with the plan's probability."""
+        if self.open:
+            raise BudgetError("The last step's gradients were not released; a step is a sample and a release.")
+        if self.taken == self.event.steps:
+            raise BudgetError(f"Party {self.entry.party!r} has taken all {self.taken} steps that its plan allows.")
+        self.taken += 1
+        self.open = True
+        one = SampledGaussian(self.event.noise, self.event.rate, 1)
+        self.ledger.spend(self.entry.party, self.entry.what, one, self.entry.nominal)
+        return self.random.poisson_sample(self.n_rows, self.event.rate)
+
+    def release(self, totals: Sequence[NDArray[Any]]) -> None:
+        """End a step: add noise to the sums of clipped gradients, divide by the *expected* number of rows, in place."""
+        if not self.open:
+            raise BudgetError("A release needs a sample of its own; call sample first.")
+        self.open = False
+        for total in totals:
+            if self.event.noise:
+                noise = self.random.normals(total.size)
+                noise *= self.event.noise * self.clip
+                total += noise.reshape(total.shape).astype(total.dtype)
+            total /= self.event.rate * self.n_rows
+
+
+def clipped_gradients(
+    network: nn.Module, inputs: Sequence[Tensor], targets: Tensor, row_loss: RowLoss, clip: float
+) -> None:
+    """Leave the sum over rows of their gradients, each clipped to norm `clip`, in `parameter.grad`.
+
+    Parameters
+    ----------
+    inputs, targets : tensors of the same length
+        What the network takes and what the loss compares it with, a row each.
+    row_loss : callable
+        The loss of one row, given its outputs and its target, both with a leading dimension of 1.
+    """
+    trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
+    fixed: dict[str, Tensor] = {name: value for name, value in network.named_parameters() if not value.requires_grad}
+    fixed |= dict(network.named_buffers())
+
+    def loss(values: dict[str, Tensor], target: Tensor, *row: Tensor) -> Tensor:
+        outputs = functional_call(network, {**values, **fixed}, tuple(part[None] for part in row))
+        return row_loss(outputs, target[None])
+
+    of_rows = vmap(grad(loss), in_dims=(None, *[0] * (1 + len(inputs))), randomness="different")
+    weights = {name: value.detach() for name, value in trained.items()}
+    for value in trained.values():
+        value.grad = torch.zeros_like(value)
+    for start in range(0, len(targets), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        gradients = of_rows(weights, targets[rows], *(part[rows] for part in inputs))
+        norms = torch.stack([each.flatten(1).norm(dim=1) for each in gradients.values()]).norm(dim=0)
+        factors = (clip / norms.clamp(min=1e-12)).clamp(max=1.0)
+        for name, each in gradients.items():
+            total = trained[name].grad
+            assert total is not None
+            total += torch.einsum("n,n...->...", factors, each)
+
+
+def check_network(network: nn.Module, owner: str) -> None:
+    """Raise where a network mixes the rows of a batch, so that there is no gradient of one row to clip."""
+    for name, layer in network.named_modules():
+        if isinstance(layer, MIXING):
+            raise InputError(
+                f"The network of {owner} has {type(layer).__name__} (layer {name!r}), in which a row's output depends on the "
+                "other rows of its batch: one row's gradient cannot be clipped alone, and there is no privacy. "
+                "Use nn.GroupNorm or nn.LayerNorm instead."
+            )
+
+
+def check_clippable(network: nn.Module, inputs: Sequence[Tensor], owner: str) -> None:
+    """Raise where a network has no gradient per row, before any row is looked at: it is tried on two rows of zeros."""
+    check_network(network, owner)
+    zeros = [torch.zeros(2, *part.shape[1:], dtype=part.dtype, device=part.device) for part in inputs]
+    target = torch.zeros(2, device=zeros[0].device)
+    try:
+        clipped_gradients(network, zeros, target, lambda outputs, _: outputs.square().sum(), 1.0)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise InputError(
+            f"The network of {owner} ({type(network).__name__}) has no gradient for one row alone, which privacy needs: "
+            f"{str(error).splitlines()[0]}. Take a network whose layers treat each row by itself."
+        ) from error

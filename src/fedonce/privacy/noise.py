@@ -1,0 +1,63 @@
+"""Where a guarantee's randomness comes from: the operating system, and nowhere else.
+
+Noise that somebody can guess protects nobody, so neither the noise nor the choice of rows comes from `random_state`.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+POOL = 2**16  # bytes asked for at a time
+
+
+class SecretRandom:
+    """Uniform and normal numbers, and Poisson samples of rows, from the operating system's generator.
+
+    Parameters
+    ----------
+    insecure_test_seed : int, optional
+        Take the bytes from a seeded generator instead, so that tests repeat. Whoever knows the seed can take the noise away.
+    """
+
+    def __init__(self, insecure_test_seed: int | None = None) -> None:
+        self.insecure = insecure_test_seed is not None
+        seeded = np.random.default_rng(insecure_test_seed)
+        self._bytes: Callable[[int], bytes] = seeded.bytes if self.insecure else secrets.token_bytes
+        self._pool = np.empty(0)
+
+    def uniforms(self, count: int) -> NDArray[np.float64]:
+        """Return numbers evenly spread over the open interval (0, 1), with 52 random bits each; each is used once."""
+        if count > len(self._pool):
+            raw = np.frombuffer(self._bytes(max(POOL, 8 * count)), dtype=np.uint64)
+            self._pool = ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+        taken, self._pool = self._pool[:count], self._pool[count:]
+        return taken
+
+    def normals(self, count: int) -> NDArray[np.float64]:
+        """Return standard normal numbers, by Box and Muller's method."""
+        half = (count + 1) // 2
+        radius = np.sqrt(-2 * np.log(self.uniforms(half)))
+        angle = (2 * math.pi) * self.uniforms(half)
+        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
+
+    def poisson_sample(self, n_rows: int, rate: float) -> NDArray[np.intp]:
+        """Choose each row independently with probability `rate`; return their positions.
+
+        The gaps between chosen rows are geometric, so only as many numbers are drawn as rows are chosen.
+        """
+        if rate >= 1:
+            return np.arange(n_rows)
+        chosen: list[NDArray[np.float64]] = []
+        last, expected = -1.0, n_rows * rate
+        while last < n_rows:
+            draws = self.uniforms(int(expected + 4 * math.sqrt(expected)) + 8)
+            gaps = np.floor(np.log(draws) / math.log1p(-rate)) + 1
+            chosen.append(last + np.cumsum(gaps))
+            last = float(chosen[-1][-1])
+        positions = np.concatenate(chosen)
+        return positions[positions < n_rows].astype(np.intp)
