@@ -41,6 +41,8 @@ class Config:
         SecureBoost: XGBoost's L1 penalty; 10 is that of the published experiments.
     probe : bool
         Whether to score a linear model on the representations alone, too.
+    epsilon, delta : float or None
+        Privacy budget, of the private methods; delta None: 1 / (10 rows).
     device : str
         "auto", "cpu" or "cuda".
     """
@@ -60,6 +62,8 @@ class Config:
     probe: bool = False
     split_bits: int = 32
     reg_alpha: float = 10.0
+    epsilon: float | None = None
+    delta: float | None = None
     device: str = "auto"
 
     def __post_init__(self) -> None:
@@ -77,6 +81,8 @@ class Config:
         for name in ("host_epochs", "guest_epochs"):
             self._check(name, int | None, lambda value: value is None or value >= 1, "a positive integer")
         self._check("epochs", int | float | None, lambda value: value is None or value > 0, "a positive number")
+        for name in ("epsilon", "delta"):
+            self._check(name, int | float | None, lambda value: value is None or value > 0, "a number above 0")
         self._check("absent", int, lambda value: value >= 0, "an integer of at least 0")
         for name in ("noise", "reg_alpha"):
             self._check(name, int | float, lambda value: value >= 0, "a number of at least 0")

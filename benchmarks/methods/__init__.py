@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.config import Config
-from benchmarks.methods import combine, fedonce, linear, multiround, secureboost, solo, splitnn
+from benchmarks.methods import combine, fedonce, linear, multiround, private, secureboost, solo, splitnn
 from benchmarks.problem import Problem, Result
 
 Run = Callable[[Problem, Config, int], Result]
@@ -37,4 +37,7 @@ METHODS = {
     "FedOnce-autoencoder": Method(fedonce.with_learner("autoencoder")),
     "FedOnce-patches": Method(fedonce.with_learner("patches")),
     "FedOnce-random": Method(fedonce.with_learner("random")),
+    "FedOnce private": Method(private.run),
+    "FedOnce-L1": Method(private.paper),
+    "Priv-Baseline": Method(private.baseline),
 }

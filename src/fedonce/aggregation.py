@@ -51,6 +51,9 @@ class Recipe:
         "relu" or "tanh", between the layers of the head.
     clip : float
         With a privacy budget: the norm that a row's gradient is clipped to.
+    drift : float, optional
+        With a privacy budget and "sgd": lower the rate so that the noise alone moves a weight by no more than this
+        (standard deviation after the last step); `rate` is then the highest. What it needs is in the plan.
     fixed_encoder : bool
         With a privacy budget: own columns go through a private PCA to `encoder_dim` values, and only the head is trained.
     """
@@ -74,6 +77,7 @@ class Recipe:
     smoothing: float = 0.0
     activation: str = "relu"
     clip: float = 0.5
+    drift: float | None = None
     fixed_encoder: bool = False
 
     @property
@@ -104,19 +108,28 @@ PAPER = Recipe(
 )  # fmt: skip
 
 
-# With a privacy budget: few parameters, few large batches, bounded activations; docs/privacy.md says how it was chosen.
-PRIVATE = Recipe(
-    encoder_dim=20, head=(256,), epochs=60, batch=4096, rate=0.03, weight_decay=0.0, schedule="linear", optimizer="adam",
-    guest_dropout=0.0, standardise=False, marks=False, activation="tanh", clip=0.5, fixed_encoder=True,
+# With a privacy budget: few parameters, few large batches, bounded activations. docs/privacy.md says how they were chosen.
+PRIVATE_CLASSES = Recipe(
+    encoder_dim=20, head=(128,), epochs=60, batch=4096, rate=200.0, weight_decay=0.0, schedule="linear", optimizer="sgd",
+    guest_dropout=0.0, standardise=False, marks=False, activation="tanh", clip=0.3, drift=0.5,
+    fixed_encoder=True,
 )  # fmt: skip
+PRIVATE_NUMBERS = replace(PRIVATE_CLASSES, head=(64,), rate=0.03, optimizer="adam", clip=0.1, drift=None)
+PRIVATE_IMAGE_DIM = 32
 
 
-def find_recipe(recipe: object, epochs: int | None, shape: tuple[int, ...], owner: str, budget: bool = False) -> Recipe:
-    """Return the recipe of a name or the user's own; `epochs` overrides its own."""
+def find_recipe(
+    recipe: object, epochs: int | None, shape: tuple[int, ...], owner: str, budget: str | None = None
+) -> Recipe:
+    """Return the recipe of a name or the user's own; `epochs` overrides its own.
+
+    `budget` is the task, "classification" or "regression", where there is a privacy budget.
+    """
     if isinstance(recipe, Recipe):
         found = recipe
     elif recipe == "default" and budget:
-        found = PRIVATE
+        found = PRIVATE_CLASSES if budget == "classification" else PRIVATE_NUMBERS
+        found = replace(found, encoder_dim=PRIVATE_IMAGE_DIM) if fits_cnn0(shape) else found
     elif recipe == "default":
         found = IMAGES if fits_cnn0(shape) else TABLES
     elif recipe == "paper":

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fedonce import __version__
+from fedonce.cli_privacy import privacy
 from fedonce.errors import BudgetError, FedOnceError, MessageError
 
 if TYPE_CHECKING:
@@ -194,6 +195,9 @@ def fetch(
         told["note"] += "; to have all rows fetched, name another folder with --data-dir, or remove these files"
     for key, value in told.items():
         typer.echo(f"{key:9} {value:,}" if type(value) is int else f"{key:9} {value}")
+
+
+app.add_typer(privacy, name="privacy")
 
 
 if __name__ == "__main__":

@@ -226,7 +226,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             wanted = f"at most 1 / rows ({1 / n_rows:.3g}), or allow_large_delta=True: a larger one lets a whole row slip out"
             raise parameter_error(self._owner, "delta", wanted, delta)
         held = {name: int(mask.sum()) for name, mask in self._masks(guests, n_rows, present).items()}
-        recipe = find_recipe(self.recipe, self.host_epochs, (1,), self._owner, budget=True)
+        recipe = find_recipe(self.recipe, self.host_epochs, (1,), self._owner, self._task)
         guest_learners = {
             name: learners.make(self._of(self.learner, name, "auto"), self._of(self.epochs, name, None), self._owner)
             for name in guests

@@ -242,7 +242,9 @@ class Host:
         values, present = arrange(messages, self.dims, own.n_rows, self.run)
         self._compose(messages)
         rows = self.preparation.fit(own).transform(own)
-        recipe = aggregation.find_recipe(self.recipe, self.epochs, rows.shape[1:], "Host", self.purse is not None)
+        recipe = aggregation.find_recipe(
+            self.recipe, self.epochs, rows.shape[1:], "Host", self.task if self.purse else None
+        )
         self.trained_with = recipe
         examples = aggregation.Examples(rows, values, present, target)
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)

@@ -19,7 +19,6 @@ from fedonce.aggregation import AggregationModel, Examples, Recipe, build, drop_
 from fedonce.closedform import ClosedForm
 from fedonce.errors import parameter_error
 from fedonce.learners import PCA, Learner
-from fedonce.learners.pca import projection
 from fedonce.privacy.budget import Plan, Purse, Task, calibrate, steps_task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
 from fedonce.randomness import torch_seeded
@@ -88,14 +87,20 @@ def fit(
     dtype = torch.get_default_dtype()
     with torch_seeded(rng), one_thread(True):
         if recipe.fixed_encoder:
-            dim = min(recipe.encoder_dim, own[0].size)
-            recipe = replace(recipe, network=_encoder(own, dim, rng, device, purse), encoder_dim=dim)
+            network = _encoder(own, recipe.encoder_dim, rng, device, purse)
+            recipe = replace(recipe, network=network, encoder_dim=int(network[-2].out_features))  # type: ignore[arg-type]
             device = torch.device("cpu")  # a small head in closed form
         model = build(own, dims, n_outputs, recipe).to(device, dtype)
-        private = purse.steps(TRAINING, len(own), recipe.clip)
+        private = purse.steps(TRAINING, own, recipe.clip)
         training = replace(
             recipe.training(len(own)), batch=private.batch, steps=private.event.steps, epochs=private.epochs
         )
+        if recipe.drift is not None and private.event.noise:
+            # At a rate that falls linearly, noise of scale s in each of T steps adds up to rate * s * sqrt(T / 3).
+            step_noise = private.event.noise * private.clip / (private.event.rate * private.public_rows)
+            training = replace(
+                training, rate=min(training.rate, recipe.drift / (step_noise * math.sqrt(private.event.steps / 3)))
+            )
         tensors = [torch.from_numpy(array).to(device, dtype) for array in (own, examples.values, examples.present)]
         target = torch.from_numpy(examples.target).to(device)
 
@@ -119,9 +124,8 @@ def _encoder(own: Rows, dim: int, rng: np.random.Generator, device: torch.device
     """Return a private PCA of the host's own columns as a network that is not trained."""
     pca = PCA()
     pca.fit_private(own, dim, rng, device, purse)
-    linear = projection(np.asarray(pca.mean_), np.asarray(pca.directions_))
-    limit = nn.Hardtanh(-pca.bound, pca.bound)
-    network = nn.Sequential(nn.Flatten(), linear, limit) if own.ndim > 2 else nn.Sequential(linear, limit)
+    flatten = [nn.Flatten()] if own.ndim > 2 and not pca.oriented_ else []
+    network = nn.Sequential(*flatten, *pca.network(), nn.Hardtanh(-pca.bound, pca.bound))
     return network.requires_grad_(False)
 
 

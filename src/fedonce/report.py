@@ -36,7 +36,7 @@ def write(demo: Demonstration, folder: Path) -> Path:
 
     environment = jinja2.Environment(autoescape=True)
     page = environment.from_string(PAGE.read_text(encoding="utf-8")).render(
-        demo=demo, version=__version__, plot=_png(_plot(demo)), quadrants=_png(_quadrants(demo))
+        demo=demo, version=__version__, plot=png(_plot(demo)), quadrants=png(_quadrants(demo))
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
@@ -96,7 +96,8 @@ def _quadrants(demo: Demonstration) -> Any:
     return figure
 
 
-def _png(figure: Any) -> str:
+def png(figure: Any) -> str:
+    """Return a figure as the text of a picture inside a page."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=130)
     return base64.b64encode(buffer.getvalue()).decode()

@@ -108,6 +108,7 @@ def train(
     With `private`, it draws the batches, and no loss is returned: exact figures of private rows have no place in a history.
     """
     history: list[Epoch] = []
+    n_rows = n_rows if private is None else private.public_rows
     for epoch in range(training.epochs):
         loss = run_epoch(update, n_rows, step, training, epoch, rng, private)
         if not math.isfinite(loss):

@@ -30,7 +30,7 @@ from fedonce.training import (
 
 # With a privacy budget: few large batches, one hidden layer, which has less noise to bear.
 TRAINING = "autoencoder"
-PRIVATE_BATCH, PRIVATE_EPOCHS, PRIVATE_RATE, CLIP = 4096, 30, 1e-2, 0.5
+PRIVATE_EPOCHS, PRIVATE_RATE, CLIP = 30, 1e-2, 0.5
 LARGEST_SHARE = 4  # a batch is at most a quarter of the rows
 
 
@@ -44,6 +44,8 @@ class Autoencoder(NetworkLearner):
         None: as many as make about 6,000 steps, 10 to 100.
     batch, rate, weight_decay
         Of AdamW with a one-cycle rate.
+    private_batch : int
+        Rows in a sample, on average, with a privacy budget.
     """
 
     name: ClassVar[str] = "autoencoder"
@@ -52,6 +54,7 @@ class Autoencoder(NetworkLearner):
     batch: int = 128
     rate: float = 3e-3
     weight_decay: float = 1e-4
+    private_batch: int = 4096
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared error of rebuilding them."""
@@ -79,13 +82,13 @@ class Autoencoder(NetworkLearner):
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return its steps: ten times the share of a learner that makes do with a few sums."""
-        batch = min(PRIVATE_BATCH, max(1, n_rows // LARGEST_SHARE))
+        batch = min(self.private_batch, max(1, n_rows // LARGEST_SHARE))
         return [steps_task(TRAINING, n_rows, batch, PRIVATE_EPOCHS if self.epochs is None else self.epochs, 10 * share)]
 
     def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
         """Learn by DP-SGD; each row's loss is its own, so that there is a gradient of one row to clip."""
         self._refuse_codes()
-        private = purse.steps(TRAINING, len(rows), CLIP)
+        private = purse.steps(TRAINING, rows, CLIP)
         training = Training(private.epochs, private.batch, PRIVATE_RATE, 0.0, "linear", "adam", private.event.steps)
         own = rows if isinstance(self.network, nn.Module) else rows.reshape(len(rows), prod(rows.shape[1:]))
         flat = own.reshape(len(own), prod(own.shape[1:]))

@@ -99,7 +99,7 @@ class NAT(NetworkLearner):
 
     def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
         """Learn as the paper's FedOnce-L1 does: clipped and noisy gradients, towards targets that couple the rows."""
-        private = purse.steps("NAT", len(rows), CLIP)
+        private = purse.steps("NAT", rows, CLIP)
         training = Training(
             private.epochs, private.batch, self.rate, self.weight_decay, "constant", self.optimizer, private.event.steps
         )

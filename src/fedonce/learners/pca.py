@@ -14,7 +14,9 @@ from scipy.linalg import eigh
 from torch import nn
 
 from fedonce.errors import InputError
+from fedonce.learners import orientations
 from fedonce.learners.base import Learner, Tensors
+from fedonce.learners.orientations import Orientations
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training import Epoch, Rows, apply
 
@@ -24,7 +26,8 @@ BLOCK = 2**21  # numbers at a time in float64
 RELEASES = {"mean": 0.1, "radius": 0.05, "second moments": 0.85}
 INSIDE = 0.9  # share of the rows that are not clipped
 RADII = 128  # steps in which the radius is sought
-FLOOR = 0.02  # of the largest variance, added to each before whitening, so that noise is not blown up
+# Of the largest variance, added to each before whitening, so that noise is not blown up. Features of images are left as they are.
+FLOOR, IMAGE_FLOOR = 0.01, 1.0
 
 
 def principal(rows: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
@@ -78,9 +81,11 @@ class PCA(Learner):
     bound: ClassVar[float] = 3.0
     mean_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
     directions_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
+    oriented_: bool = field(default=False, init=False, repr=False)  # whether images go through fixed features first
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Find mean and directions; at least one direction, even where nothing varies."""
+        self.oriented_ = False
         self.mean_, variances, directions, _ = principal(rows, dim)
         varying = int((variances > 1e-9 * max(variances[0], 1e-300)).sum())
         self.directions_ = directions[: max(1, varying)]
@@ -93,13 +98,14 @@ class PCA(Learner):
     def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
         """Find mean and directions from noisy sums alone; values are whitened and lie mostly within three deviations.
 
-        Rows come scaled between -1 and 1 by public bounds, so a row is at most sqrt(columns) long. The mean is released first;
-        then a histogram of distances from it, from which the radius is taken that most rows are within; then the second moments
-        of rows clipped to that radius (Dwork et al., 2014, "Analyze Gauss"). What follows looks at no row.
+        Rows come scaled between -1 and 1 by public bounds, so a row is at most sqrt(columns) long (features of images: 1). The
+        mean is released first; then a histogram of distances from it, from which the radius is taken that most rows are within;
+        then the second moments of rows clipped to that radius (Dwork et al., 2014, "Analyze Gauss"). The rest looks at no row.
         """
-        flat = rows.reshape(len(rows), prod(rows.shape[1:]))
-        n, width = flat.shape
-        longest = np.sqrt(width)
+        self.oriented_ = orientations.fits(rows.shape[1:])
+        flat = self._flat(rows, device)
+        n, width = purse.count(flat), flat.shape[1]
+        longest = 1.0 if self.oriented_ else np.sqrt(width)
         total = purse.release("PCA: mean", flat.sum(axis=0, dtype=np.float64), longest)
         mean = np.clip(total / n, -1, 1)
         distances = np.concatenate([np.linalg.norm(block, axis=1) for block in _centred_blocks(flat, mean)])
@@ -117,12 +123,21 @@ class PCA(Learner):
         noisy[upper] = purse.release("PCA: second moments", moments[upper], radius**2)
         noisy = noisy + np.triu(noisy, 1).T
         variances, directions = components(noisy / n, min(dim, width))
-        spread = np.sqrt(np.maximum(variances, 0) + FLOOR * max(variances[0], 1e-12))
+        floor = IMAGE_FLOOR if self.oriented_ else FLOOR
+        spread = np.sqrt(np.maximum(variances, 0) + floor * max(variances[0], 1e-12))
         self.mean_, self.directions_ = mean, directions / spread[:, None]
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Project rows."""
-        return apply(self._projection(), rows.reshape(len(rows), prod(rows.shape[1:])), device)
+        return apply(self._projection(), self._flat(rows, device), device)
+
+    def network(self) -> nn.Sequential:
+        """Return what was learnt as a network."""
+        return nn.Sequential(*([Orientations()] if self.oriented_ else []), self._projection())
+
+    def _flat(self, rows: Rows, device: torch.device) -> Rows:
+        """Return what is projected: rows as they are, or the features of images."""
+        return apply(Orientations(), rows, device) if self.oriented_ else rows.reshape(len(rows), prod(rows.shape[1:]))
 
     def _projection(self) -> nn.Linear:
         if self.directions_ is None or self.mean_ is None:
@@ -132,11 +147,13 @@ class PCA(Learner):
     def state(self) -> Tensors:
         """Return mean and directions."""
         self._projection()
-        return {"mean": np.asarray(self.mean_), "directions": np.asarray(self.directions_)}
+        oriented = np.array(self.oriented_)
+        return {"mean": np.asarray(self.mean_), "directions": np.asarray(self.directions_), "oriented": oriented}
 
     def restore(self, tensors: Tensors) -> None:
         """Take mean and directions back."""
         self.mean_, self.directions_ = tensors["mean"], tensors["directions"]
+        self.oriented_ = bool(tensors["oriented"])
 
 
 def projection(mean: NDArray[Any], directions: NDArray[Any]) -> nn.Linear:

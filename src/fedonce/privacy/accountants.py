@@ -117,8 +117,10 @@ def _library() -> Any:
         import dp_accounting
         import dp_accounting.pld
         import dp_accounting.rdp
+        from absl import logging
     except ImportError as error:
         raise InputError(
             f"A privacy budget needs {error.name}, which is not installed. Try: pip install 'fedonce[privacy]'"
         ) from None
+    logging.set_verbosity(logging.ERROR)  # it warns of every order that it leaves out, and leaving one out is sound
     return dp_accounting

@@ -20,7 +20,7 @@ from fedonce.privacy.events import Event, Gaussian, SampledGaussian
 from fedonce.privacy.ledger import Entry, Ledger, from_text, to_text
 from fedonce.privacy.noise import SecretRandom
 
-MOST_NOISE = 1e4  # times a row's share of a sum; a budget that needs more is no budget
+MOST_NOISE = 1e3  # times what a row adds to a sum; where every sum needs more, the budget is no budget
 LEAST_NOISE = 0.05
 SLACK = 1e-9
 
@@ -174,13 +174,13 @@ def _fit(tasks: Sequence[Task], epsilon: float, delta: float, accountant: str, c
     # A Gaussian release of strength mu^2 costs about mu^2 / 2 + mu sqrt(2 log(1 / delta)): a first guess, then widened.
     root = math.sqrt(2 * math.log(1 / delta))
     low = high = 0.0 if common else math.log(math.sqrt(root**2 + 2 * epsilon) - root)
-    while excess(low) > 0:
+    while excess(low) > 0 and min(noises(low).values()) < MOST_NOISE:
         low -= 0.5
-        if max(noises(low).values()) > MOST_NOISE:
-            raise BudgetError(
-                f"A budget of epsilon {epsilon:.3g} at delta {delta:.3g} is less than one step can meet: even noise "
-                f"{MOST_NOISE:g} times as large as what a row adds costs more. Raise epsilon or delta."
-            )
+    if min(noises(low).values()) >= MOST_NOISE:
+        raise BudgetError(
+            f"A budget of epsilon {epsilon:.3g} at delta {delta:.3g} is less than a single sum or step can meet with noise below "
+            f"{MOST_NOISE:g} times what a row adds to it. Raise epsilon or delta, or train fewer steps."
+        )
     while excess(high) < 0:
         high += 0.5
         if min(noises(high).values()) < LEAST_NOISE:
@@ -205,6 +205,10 @@ class Purse:
         Where it is written down.
     random : SecretRandom
         Where noise and samples come from.
+    clip : float, optional
+        The norm that a row's gradient is clipped to; None: what whoever trains takes.
+    n_rows : int, optional
+        The public number of rows, which sums are divided by; None: as many as there are.
     """
 
     party: str
@@ -212,6 +216,7 @@ class Purse:
     ledger: Ledger
     random: SecretRandom
     clip: float | None = None
+    n_rows: int | None = None
     used: set[str] = field(default_factory=set)
 
     @property
@@ -230,6 +235,10 @@ class Purse:
             raise BudgetError(f"Party {self.party!r} wants to spend on {what!r}; its plan allows {allowed}.")
         self.used.add(what)
         return found[0]
+
+    def count(self, rows: NDArray[Any]) -> int:
+        """Return the public number of rows."""
+        return len(rows) if self.n_rows is None else self.n_rows
 
     def exactly(self, what: str) -> None:
         """Write down a thing that is done without noise; only an infinite budget allows it."""
@@ -251,11 +260,11 @@ class Purse:
         released: NDArray[np.float64] = total + entry.event.noise * sensitivity * noise
         return released
 
-    def steps(self, what: str, n_rows: int, clip: float) -> PrivateSteps:
-        """Return the planned steps of DP-SGD over so many rows."""
+    def steps(self, what: str, rows: NDArray[Any], clip: float) -> PrivateSteps:
+        """Return the planned steps of DP-SGD over rows."""
         entry = self.take(what, SampledGaussian)
         norm = self.clip if self.clip is not None else clip
-        return PrivateSteps(entry, n_rows, norm, self.ledger, self.random)
+        return PrivateSteps(entry, len(rows), self.count(rows), norm, self.ledger, self.random)
 
     @property
     def spent(self) -> list[Entry]:

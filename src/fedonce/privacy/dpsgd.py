@@ -41,8 +41,8 @@ class PrivateSteps:
     ----------
     entry : Entry
         The planned line: noise, probability of a row to be sampled, number of steps.
-    n_rows : int
-        Rows of the party.
+    n_rows, public_rows : int
+        Rows of the party; and their number as the public knows it, by which sums are divided.
     clip : float
         Omega in the paper: the norm that each row's gradient is clipped to.
     ledger, random
@@ -51,6 +51,7 @@ class PrivateSteps:
 
     entry: Entry
     n_rows: int
+    public_rows: int
     clip: float
     ledger: Ledger
     random: SecretRandom
@@ -66,12 +67,12 @@ class PrivateSteps:
     @property
     def batch(self) -> int:
         """The expected number of rows in a sample."""
-        return max(1, round(self.event.rate * self.n_rows))
+        return max(1, round(self.event.rate * self.public_rows))
 
     @property
     def epochs(self) -> int:
         """Passes over the rows that the steps make, rounded up."""
-        return math.ceil(self.event.steps / math.ceil(self.n_rows / self.batch))
+        return math.ceil(self.event.steps / math.ceil(self.public_rows / self.batch))
 
     def sample(self) -> NDArray[np.intp]:
         """Begin a step: write it down, and choose its rows, each with the plan's probability."""
@@ -95,7 +96,7 @@ class PrivateSteps:
                 noise = self.random.normals(total.size)
                 noise *= self.event.noise * self.clip
                 total += noise.reshape(total.shape).astype(total.dtype)
-            total /= self.event.rate * self.n_rows
+            total /= self.event.rate * self.public_rows
 
 
 def clipped_gradients(
