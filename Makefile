@@ -26,6 +26,7 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.nat_speed
+	$(BIN)/python -m benchmarks.dpsgd_speed
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.loading
 

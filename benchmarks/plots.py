@@ -15,7 +15,8 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import NullFormatter
 
-from benchmarks.figures import Line, by_data, curve, order, pick, results, title
+from benchmarks import paper, privacy_loss, private, store
+from benchmarks.figures import Line, by_data, curve, look, order, pick, results, title
 from benchmarks.frontier import frontiers
 from benchmarks.sections import METHODS
 
@@ -180,6 +181,62 @@ def frontier(folder: Path) -> None:
         plt.close(figure)
 
 
+def private_budgets(folder: Path) -> None:
+    """Draw what the worst host reaches against epsilon: ours, and the paper's as printed and made anew."""
+    groups = list(by_data(line for line in results("private") if look(line, "learner") is None).values())
+    figure, axes = _grid(len(groups))
+    for axis, group in zip(axes, groups, strict=False):
+        metric, budgets = group[0]["metric"], [e for e in order(group, "epsilon") if np.isfinite(e)]
+        for method, name, style in (
+            (private.OURS, "FedOnce private (sound)", "*-"),
+            (private.PAPERS, "FedOnce-L1 made anew (nominal)", "s--"),
+            (private.BASELINE, "Priv-Baseline made anew (nominal)", "^--"),
+        ):
+            lines = {epsilon: pick(group, method=method, epsilon=epsilon) for epsilon in budgets}
+            known = [epsilon for epsilon in budgets if lines[epsilon]]
+            values = [private.worst(lines[epsilon]) for epsilon in known]
+            colour = {private.OURS: "#D55E00", private.PAPERS: "#0072B2", private.BASELINE: "#56B4E9"}[method]
+            axis.plot(known, values, style, color=colour, label=name)
+        printed = paper.find(table="tab:exp_dp_perf", data=group[0]["data"], method=private.PAPERS)
+        worst = {}
+        for entry in printed:
+            if entry.host is not None and entry.epsilon is not None and np.isfinite(entry.epsilon):
+                worst.setdefault(entry.epsilon, []).append(entry.value)
+        pick_worst = min if metric == "accuracy" else max
+        axis.plot(
+            list(worst),
+            [pick_worst(v) for v in worst.values()],
+            "o:",
+            color="#000000",
+            label="FedOnce-L1, printed (nominal)",
+        )
+        axis.set_xlabel("epsilon")
+        _label(axis, group)
+    _save(figure, axes, folder / "private.png")
+
+
+def privacy_loss_curves(folder: Path) -> None:
+    """Draw the paper's figure of privacy loss."""
+    lines = store.read(privacy_loss.PATH)
+    figure, axes = _grid(1)
+    colours = ("#56B4E9", "#0072B2", "#E69F00", "#D55E00")
+    for (division, accountant), colour in zip(privacy_loss.WAYS, colours, strict=True):
+        found = [line for line in lines if (line["division"], line["accountant"]) == (division, accountant)]
+        axes[0].plot(
+            [x["parties"] for x in found],
+            [x["epsilon"] for x in found],
+            "o-",
+            color=colour,
+            label=f"{division}, {accountant}",
+        )
+    axes[0].set(xscale="log", yscale="log", xlabel="k, number of parties", ylabel="epsilon")
+    axes[0].grid(alpha=0.25)
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.tight_layout()
+    figure.savefig(folder / "privacy_loss.png", dpi=110)
+    plt.close(figure)
+
+
 PICTURES: dict[str, Callable[[Path], None]] = {
     "performance": performance,
     "communication": communication,
@@ -192,6 +249,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     ),
     "noise": partial(varied, experiment="noise", by="noise", label="sigma_r"),
     "laggy": partial(varied, experiment="laggy", by="absent", label="guests absent"),
+    "private": private_budgets,
 }
 
 
@@ -201,3 +259,5 @@ def draw(folder: Path) -> None:
     for name, picture in PICTURES.items():
         if results(name):
             picture(folder)
+    if privacy_loss.PATH.exists():
+        privacy_loss_curves(folder)

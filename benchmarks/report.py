@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks import paper, plots
+from benchmarks import plots, privacy_loss
 from benchmarks.experiment import FOLDER, Experiment, load
 from benchmarks.figures import TITLES, results
 from benchmarks.methods import METHODS
@@ -35,12 +35,7 @@ def report() -> str:
         if name in plots.PICTURES and name != "frontier":  # which has a picture for each data set
             parts.append(f"![{experiment.title}](results/{name}.png)")
         parts.append(section())
-    parts += [
-        "## FedOnce-L1",
-        PRIVATE.format(count=len(paper.find(table="tab:exp_dp_perf"))),
-        "## Missing",
-        _missing(experiments),
-    ]
+    parts += ["## Privacy loss", privacy_loss.section(), "## Missing", _missing(experiments)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -61,10 +56,6 @@ How numbers were made:
   need a quarter. SecureBoost's are those of its protocol without encryption (formula: `benchmarks/methods/secureboost.py`).
 - The paper prints few numbers; most of its results are figures. What it prints is in [paper.toml](../benchmarks/paper.toml) and
   stands beside ours."""
-
-PRIVATE = """The paper prints {count} numbers of private training (its table of FedOnce-L1 and Priv-Baseline by epsilon). They
-are in [paper.toml](../benchmarks/paper.toml). This version cannot keep a privacy budget, so there is nothing of ours beside
-them yet."""
 
 
 def _origin(experiment: Experiment) -> str:
@@ -87,8 +78,10 @@ def _planned(experiment: Experiment) -> Counter[tuple[str, str]]:
                 hosts = 1
                 if METHODS[method].by_host and case.hosts != "first":
                     hosts = _parties(name) if case.hosts == "all" else len(case.hosts)
-                each = len(list(case.configs())) * len(list(case.divisions())) * case.seeds * max(1, case.folds)
-                count[name, method] += each * hosts
+                each = len(list(case.configs())) * case.seeds * max(1, case.folds)
+                for division in case.divisions():
+                    divided = case.hosts == "all" and METHODS[method].by_host and "parties" in division
+                    count[name, method] += each * (division["parties"] if divided else hosts)
     return count
 
 

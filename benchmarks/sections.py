@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from benchmarks import frontier, paper
+from benchmarks import frontier, paper, private
 from benchmarks.figures import (
     TITLES,
     Line,
@@ -514,4 +514,5 @@ SECTIONS = {
     "noise": noise,
     "laggy": laggy,
     "time": time,
+    "private": private.section,
 }

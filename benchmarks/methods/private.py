@@ -55,12 +55,14 @@ def _run(problem: Problem, config: Config, seed: int, settings: dict[str, Any]) 
     low, high = problem.data.target_range(seed)
     model = kind(
         parties=problem.parties, host=problem.host, epsilon=config.epsilon, delta=config.delta,
-        bounds=public.bounds(problem.data), target_bounds=public.target_bounds(problem.data), host_epochs=config.host_epochs, device=config.device,
-        random_state=seed, allow_large_delta=len(problem.y) < 5000, **settings,
+        bounds=public.bounds(problem.data), target_bounds=public.target_bounds(problem.data),
+        host_epochs=config.host_epochs, device=config.device, random_state=seed,
+        allow_large_delta=len(problem.y) < 5000,  # the small data of smoke runs
+        **settings,
     )  # fmt: skip
     label = problem.y if problem.classes else problem.y * (high - low) + low
     with warnings.catch_warnings(), clocked() as clock:
-        warnings.simplefilter("ignore", FedOnceWarning)  # test rows beyond the bounds are set to them
+        warnings.simplefilter("ignore", FedOnceWarning)  # rows beyond the bounds are set to them
         model.fit(problem.X, label)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FedOnceWarning)

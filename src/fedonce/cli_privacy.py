@@ -101,6 +101,10 @@ def plan(
 
     owner = "fedonce privacy plan"
     accountants.check(accountant, division, owner)
+    if task not in ("classification", "regression"):
+        raise parameter_error(owner, "--task", "classification or regression", task)
+    if out is not None and not out.parent.is_dir():
+        raise parameter_error(owner, "--out", "a file in a folder that is there", str(out))
     names = _names(parties, owner)
     counts = _counts(rows, names, owner)
     recipe = find_recipe("default", host_epochs, (1,), owner, budget=task)
@@ -120,6 +124,10 @@ def plan(
         typer.echo(_json({"plan": None if out is None else str(out), "ledger": ledger.rows()}))
         return
     show(ledger, f"plan for epsilon {epsilon:g}")
+    if made.delta > 1 / max(counts.values()):
+        typer.echo(
+            f"warning: delta is above 1 / rows ({1 / max(counts.values()):.3g}): a whole row may slip out within it"
+        )
     if out is not None:
         typer.echo(f"plan: {out}")
 
@@ -140,8 +148,8 @@ def audit(
     """
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{out} is a file; name a folder.", param_hint="--out")
-    if not epsilon > 0:
-        raise parameter_error("fedonce privacy audit", "--epsilon", "above 0", epsilon)
+    if not 0 < epsilon <= 20:
+        raise parameter_error("fedonce privacy audit", "--epsilon", "above 0 and at most 20", epsilon)
     from fedonce import audit_report
 
     progress = Console(stderr=True, quiet=quiet)

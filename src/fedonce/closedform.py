@@ -118,9 +118,14 @@ class ClosedForm:
             if position:
                 gradient = gradient @ weight
         factors = clip / np.sqrt(np.maximum(squares, clip * clip))
+        whole = np.isfinite(squares)
+        overflowed = not whole.all()  # such a row adds nothing, instead of everything
         for (_, weight_gradient, _, bias_gradient, _), slope, inputs in zip(
             self._layers, reversed(slopes), self._inputs, strict=True
         ):
+            if overflowed:
+                slope, inputs = (np.where(whole[:, None], part, 0).astype(part.dtype) for part in (slope, inputs))
+                factors = np.where(whole, factors, 0).astype(slope.dtype)
             scaled = slope * factors[:, None]
             np.matmul(scaled.T, inputs, out=weight_gradient)
             scaled.sum(axis=0, out=bias_gradient)

@@ -6,6 +6,8 @@ as it would on its own machine.
 
 from __future__ import annotations
 
+import copy
+import hashlib
 import logging
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -21,6 +24,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from torch import nn
 
 from fedonce import learners, private, protocol
 from fedonce.aggregation import find_recipe
@@ -30,9 +34,10 @@ from fedonce.message import BITS, Traffic
 from fedonce.multiround import Rounds
 from fedonce.partition import Block, Parties, resolve
 from fedonce.party import Guest, Host, check_labels, check_noise
-from fedonce.preparation import Public
+from fedonce.preparation import Preparation, Public
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Plan, Purse, check_budget
+from fedonce.privacy.dpsgd import check_clippable
 from fedonce.privacy.noise import SecretRandom
 from fedonce.tables import Table
 from fedonce.training import pick_device
@@ -82,6 +87,8 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.insecure_test_seed = insecure_test_seed
 
     def _fit(self, table: Table, label: NDArray[Any], present: Present) -> Self:
+        for stale in ("ledger_", "plan_"):  # of a fit before, with a budget of its own
+            self.__dict__.pop(stale, None)
         self._check_parameters()
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
         purses, plan = self._budget(table.n_rows, present)
@@ -119,15 +126,13 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             check_classification_targets(label)
         engine = self._engine(guests, table, present)
         if plan is not None:
-            for preparation in preparations:  # bounds are looked for before anything is spent
-                preparation.fit(self._columns(table, preparation.party).take(slice(0, 0)))
-            self.plan_, self.ledger_ = plan, plan.ledger()
-        try:
-            with _progress(self.verbose):
-                fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine, self._rounds())
-        finally:  # what was spent stays spent, whatever happened
-            for purse in purses.values():
-                self.ledger_.include(purse.spent)
+            self._check_networks(preparations, table, purses)
+            self.plan_, self.ledger_ = (
+                plan,
+                purses[self.host_].ledger,
+            )  # it fills while parties train, and stays if they fail
+        with _progress(self.verbose):
+            fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine, self._rounds())
         self._guests = engine.parties
         self.history_ = fitted.history
         self.traffic_ = fitted.traffic
@@ -205,7 +210,8 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         if self.epsilon is None:
             return None
         bounds = self.bounds
-        if bounds is not None and not isinstance(bounds, Mapping) and np.ndim(bounds) == 2:
+        self._refuse_unknown_columns(table)
+        if bounds is not None and not isinstance(bounds, Mapping) and _nested(bounds):
             if len(bounds) != len(table.names):
                 wanted = (
                     f"(low, high), a dict of columns to such pairs, or one pair for each of {len(table.names)} columns"
@@ -213,6 +219,14 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
                 raise parameter_error(self._owner, "bounds", wanted, f"{len(bounds)} pairs")
             bounds = dict(zip(table.names, bounds, strict=True))
         return Public(bounds, self.categories or {})
+
+    def _refuse_unknown_columns(self, table: Table) -> None:
+        for parameter in ("bounds", "categories"):
+            given = getattr(self, parameter)
+            unknown = [name for name in given if name not in table.names] if isinstance(given, Mapping) else []
+            if unknown:
+                wanted = f"keyed by columns of the table ({', '.join(map(repr, table.names[:5]))}, ...)"
+                raise parameter_error(self._owner, parameter, wanted, unknown[0])
 
     def _budget(self, n_rows: int, present: Present) -> tuple[dict[str, Purse], Plan | None]:
         """Return a purse for each party, and the plan that they spend by; without a budget, nothing."""
@@ -232,14 +246,35 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             for name in guests
             if held.get(name, n_rows)
         }
+        shares = self.budget_shares
+        if isinstance(shares, Mapping):  # whoever is absent spends nothing
+            shares = {name: share for name, share in shares.items() if name not in guests or name in guest_learners}
         plan = private.plan(
             self.host_, recipe, n_rows, guest_learners, {name: held.get(name, n_rows) for name in guest_learners},
-            float(self.epsilon), float(delta), self.accountant, self.division, self.budget_shares,
+            float(self.epsilon), float(delta), self.accountant, self.division, shares,
             self.unsound_paper_reproduction,
         )  # fmt: skip
-        random = SecretRandom(self.insecure_test_seed)
-        parties = [self.host_, *guest_learners]
-        return {name: Purse(name, plan.of(name), plan.ledger(), random, self.clip) for name in parties}, plan
+        ledger, purses = plan.ledger(), {}
+        for name in (self.host_, *guest_learners):
+            # With a seed for tests each party draws from it by its own name.
+            digest = hashlib.sha256(f"{self.insecure_test_seed} {name}".encode()).digest()
+            seed = None if self.insecure_test_seed is None else int.from_bytes(digest[:8], "little")
+            purses[name] = Purse(name, plan.of(name), ledger, SecretRandom(seed), self.clip)
+        return purses, plan
+
+    def _check_networks(self, preparations: Sequence[Preparation], table: Table, purses: Mapping[str, Purse]) -> None:
+        """Look for bounds, and for networks that cannot be private, before anything is spent."""
+        for preparation in preparations:
+            name = preparation.party
+            if name not in purses:
+                continue
+            nothing = self._columns(table, name).take(slice(0, 0))
+            shape = preparation.fit(nothing).transform(nothing).shape[1:]
+            maker = self.recipe if name == self.host_ else self._of(self.learner, name, "auto")
+            network = getattr(maker, "network", None)
+            if isinstance(network, nn.Module):
+                owner = "the recipe" if name == self.host_ else f"guest {name!r}"
+                check_clippable(copy.deepcopy(network), [torch.zeros(1, *shape)], owner)
 
     def _rounds(self) -> Rounds | None:
         """Return how to go on after the one message; None: not at all."""
@@ -296,6 +331,9 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             )
         if self.categories is not None and not isinstance(self.categories, Mapping):
             raise parameter_error(self._owner, "categories", "a dict of columns to lists of values", self.categories)
+        if self.representation_noise:
+            wanted = "0 with a privacy budget: its centre and radius are figures of private rows that nobody has priced"
+            raise parameter_error(self._owner, "representation_noise", wanted, self.representation_noise)
         check_labels(self.target_bounds, self._task)
 
     def _check_rounds(self) -> None:
@@ -468,6 +506,14 @@ class FedOnceRegressor(RegressorMixin, _FedOnce):  # type: ignore[misc]
     def predict(self, X: Any, present: Present = None) -> NDArray[np.float64]:
         """Return a number for each row."""
         return self._outputs(X, present)
+
+
+def _nested(bounds: Any) -> bool:
+    """Tell whether bounds are a list of pairs, not one pair."""
+    try:
+        return np.ndim(bounds) == 2 or any(np.ndim(end) for end in bounds)
+    except (TypeError, ValueError):
+        return False
 
 
 @contextmanager

@@ -15,13 +15,14 @@ from torch import nn
 from fedonce import aggregation, learners, private
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
 from fedonce.learners import Auto
+from fedonce.learners.base import WITHOUT_NOISE
 from fedonce.message import BITS, Representation, Scale, is_name, row_digest
 from fedonce.preparation import Preparation, Public
 from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.ledger import Ledger, from_text, to_text
 from fedonce.randomness import party_generator
-from fedonce.tables import Table, is_missing
+from fedonce.tables import Table, as_text, is_missing
 from fedonce.training import Epoch, Rows, apply, pick_device
 
 logger = logging.getLogger(__name__)
@@ -110,7 +111,10 @@ class Guest:
         if self.purse is not None:
             self.learner.fit_private(rows, self.dim, rng, pick_device(self.device), self.purse)
             values = self.values(rows)
-            self.scale = Scale.public(self.learner.bound, values.shape[1], self.bits)
+            bounded = np.isfinite(self._bound)
+            self.scale = (
+                Scale.public(self._bound, values.shape[1], self.bits) if bounded else Scale.fit(values, self.bits)
+            )
             return self.message(values, mask)
         self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
         values = self.values(rows)
@@ -154,7 +158,13 @@ class Guest:
             )
         if self.tuned is not None and self.tuned.network is not None:
             values = values + apply(self.tuned.network, rows, device)
-        return values if self.purse is None else np.clip(values, -self.learner.bound, self.learner.bound)
+        return values if self.purse is None else np.clip(values, -self._bound, self._bound)
+
+    @property
+    def _bound(self) -> float:
+        """Within which values lie, known before any row is seen; infinite where the learner is not a private one."""
+        exact = self.purse is not None and WITHOUT_NOISE in self.purse.used
+        return np.inf if exact else self.learner.bound
 
     @property
     def learner_name(self) -> str:
@@ -299,13 +309,13 @@ class Host:
                 f"The labels y must not contain NaN or infinity. Got {found!r} in row {row}; drop such rows."
             )
         if self.labels is not None and self.task == "classification":
-            unknown = sorted({str(value) for value in values.tolist()} - {str(value) for value in self.labels.tolist()})
+            unknown = sorted({as_text(value) for value in values.tolist()} - {as_text(v) for v in self.labels.tolist()})
             if unknown:
                 raise InputError(
-                    f"The labels y have the class {unknown[0]!r}, which is not among the classes given as public."
+                    f"The labels y have the class {unknown[0]!r}, which is not among those of target_bounds."
                 )
             return
-        if self.task == "regression":
+        if self.task == "regression" and self.labels is None:
             with np.errstate(over="ignore", invalid="ignore"):
                 if not np.isfinite(values.astype(np.float64).var()):
                     raise InputError("The labels y are too large to scale; divide them by a constant.")
@@ -335,8 +345,8 @@ class Host:
         assert self.labels is not None
         if self.task == "classification":
             self.classes = self.labels
-            position = {str(value): code for code, value in enumerate(self.labels.tolist())}
-            return np.array([position[str(value)] for value in np.asarray(label).tolist()], dtype=np.int64)
+            position = {as_text(value): code for code, value in enumerate(self.labels.tolist())}
+            return np.array([position[as_text(value)] for value in np.asarray(label).tolist()], dtype=np.int64)
         numbers = np.asarray(label).astype(np.float64)
         low, high = self.labels
         if ((numbers < low) | (numbers > high)).any():
@@ -393,7 +403,7 @@ def check_labels(labels: Any, task: str) -> NDArray[Any]:
                 f"With a privacy budget the bounds of the labels must be given: target_bounds=(low, high). Got {labels!r}."
             )
         return np.array([low, high])
-    if labels is None or isinstance(labels, str) or np.ndim(labels) != 1 or len(labels) < 2:
+    if labels is None or isinstance(labels, str) or np.ndim(labels) != 1 or len(np.unique(np.asarray(labels))) < 2:
         raise InputError(
             f"With a privacy budget the classes must be given, two or more: target_bounds=[...]. Got {labels!r}."
         )

@@ -9,7 +9,7 @@ centred and scaled together. Every row is prepared independently of the others i
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -282,8 +282,9 @@ class _BoundedStep:
 
     def transform(self, matrix: NDArray[Any]) -> NDArray[np.float32]:
         out = np.empty(matrix.shape, np.float32)
-        start, beyond = 0, False
-        for block in _blocks(matrix, self.names, self.party):
+        start, beyond, step = 0, False, max(1, BLOCK // max(1, matrix.shape[1]))
+        while start < len(matrix):
+            block = matrix[start : start + step].astype(np.float64)
             beyond = beyond or bool(((block < self.low) | (block > self.high)).any())
             kept = np.clip(block, self.low, self.high)  # before scaling: a huge number must not overflow
             scaled = 2 * (kept - self.low) / (self.high - self.low) - 1
@@ -305,6 +306,7 @@ class _CategoryStep:
     values: dict[str, int]
     counts: dict[str, int] | None
     codes: bool = False
+    warns: str = ""  # of whose column to warn when a value turns up that is not among those that were given
 
     @classmethod
     def fit(cls, column: NDArray[np.object_], name: Hashable, party: str, codes: bool = False) -> _CategoryStep:
@@ -325,12 +327,13 @@ class _CategoryStep:
     @classmethod
     def of(cls, known: Sequence[Any] | None, name: Hashable, party: str) -> _CategoryStep:
         """Take the values from public knowledge; others that turn up are no value."""
-        if known is None or isinstance(known, str) or not len(known):
+        if isinstance(known, str) or not isinstance(known, Collection) or not len(known):
             raise InputError(
                 f"Column {name!r} of party {party!r} holds text, and its values are not to be read off the rows with a privacy "
                 f"budget: give them all with categories={{{name!r}: [...]}}. Got {known!r}."
             )
-        return cls({as_text(value): position for position, value in enumerate(known)}, None)
+        names = dict.fromkeys(as_text(value) for value in known)
+        return cls({value: position for position, value in enumerate(names)}, None, warns=f"{party!r}, column {name!r}")
 
     def transform(self, column: NDArray[np.object_]) -> NDArray[np.float32]:
         if self.codes:  # 0 where the value is unseen or missing
@@ -338,6 +341,12 @@ class _CategoryStep:
             return np.array(numbers, dtype=np.float32)[:, None]
         if self.counts is not None:
             return self._hashed(column, self.counts)
+        if self.warns and not set(column) <= {None, *self.values}:
+            warnings.warn(
+                f"Party {self.warns}: there are values that are not among the categories given; they count as none.",
+                FedOnceWarning,
+                stacklevel=2,
+            )
         out = np.zeros((len(column), len(self.values) + 1), np.float32)
         for row, value in enumerate(column):
             if value is None:

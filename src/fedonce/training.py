@@ -108,7 +108,9 @@ def train(
     With `private`, it draws the batches, and no loss is returned: exact figures of private rows have no place in a history.
     """
     history: list[Epoch] = []
-    n_rows = n_rows if private is None else private.public_rows
+    if private is not None:
+        n_rows = private.public_rows
+        torch.manual_seed(private.random.seed())  # of dropout, which must be as secret as the noise; callers restore it
     for epoch in range(training.epochs):
         loss = run_epoch(update, n_rows, step, training, epoch, rng, private)
         if not math.isfinite(loss):

@@ -52,8 +52,8 @@ class LocalEngine:
         """Let each guest that has any row learn; return the messages."""
         answering = self._answering()
         # With a privacy budget in threads: each purse's ledger is then here, also when a guest fails.
-        where = "threads" if any(guest.purse is not None for guest in answering) else "processes"
-        done = Parallel(n_jobs=self.n_jobs, prefer=where)(
+        where = "sharedmem" if any(guest.purse is not None for guest in answering) else None
+        done = Parallel(n_jobs=self.n_jobs, require=where)(
             delayed(_learn)(guest, *self._rows(guest.name)) for guest in answering
         )
         for guest, _ in done:  # logged here, as the guests' processes have no log of ours

@@ -38,6 +38,7 @@ class Auto(Learner):
     """Choose a learner by `choose`, then do as it does."""
 
     name: ClassVar[str] = "auto"
+    bound: ClassVar[float] = PCA.bound
     epochs: int | None = None
     chosen_: Learner | None = field(default=None, init=False, repr=False)
 

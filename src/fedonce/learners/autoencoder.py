@@ -90,7 +90,7 @@ class Autoencoder(NetworkLearner):
         self._refuse_codes()
         private = purse.steps(TRAINING, rows, CLIP)
         training = Training(private.epochs, private.batch, PRIVATE_RATE, 0.0, "linear", "adam", private.event.steps)
-        own = rows if isinstance(self.network, nn.Module) else rows.reshape(len(rows), prod(rows.shape[1:]))
+        own = rows if self.network is not None else rows.reshape(len(rows), prod(rows.shape[1:]))
         flat = own.reshape(len(own), prod(own.shape[1:]))
         with torch_seeded(rng):
             network = self.start(own, dim, torch.device("cpu"), bounded=True)

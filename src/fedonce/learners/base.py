@@ -14,7 +14,7 @@ from torch import nn
 from fedonce.errors import BudgetError, InputError
 from fedonce.networks import NCF, Network, code_sizes, encoder
 from fedonce.privacy.budget import Purse, Task
-from fedonce.privacy.dpsgd import PrivateSteps
+from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
 from fedonce.randomness import torch_seeded
 from fedonce.training import Epoch, Rows, Step, Training, Update, apply, train
 
@@ -110,6 +110,8 @@ class NetworkLearner(Learner):
         """Make and remember the encoder, before it is trained."""
         self.shape_, self.dim_, self.sizes_ = rows.shape[1:], dim, code_sizes(self.network, rows)
         self.bounded_ = bounded
+        if bounded and isinstance(self.network, nn.Module):
+            check_clippable(self.network, [torch.zeros(1, *self.shape_)], f"the learner {self.name!r}")
         self.network_ = self.build(self.shape_, dim).to(device, torch.get_default_dtype())
         return self.network_
 
@@ -119,7 +121,8 @@ class NetworkLearner(Learner):
     ) -> list[Epoch]:  # fmt: skip
         """Train the encoder, and bring it home from the GPU."""
         history = train(update, n_rows, step, training, rng, private)
-        self.fitted().cpu()
+        for parameter in self.fitted().cpu().parameters():
+            parameter.data = parameter.data.clone()  # off the memory that it shares with what is not kept
         return history
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:

@@ -25,6 +25,7 @@ BLOCK = 2**21  # numbers at a time in float64
 # With a privacy budget: what is released, in this order, and its part of the learner's share of the budget.
 RELEASES = {"mean": 0.1, "radius": 0.05, "second moments": 0.85}
 INSIDE = 0.9  # share of the rows that are not clipped
+MOST_COLUMNS = 8192
 RADII = 128  # steps in which the radius is sought
 # Of the largest variance, added to each before whitening, so that noise is not blown up. Features of images are left as they are.
 FLOOR, IMAGE_FLOOR = 0.01, 1.0
@@ -105,6 +106,11 @@ class PCA(Learner):
         self.oriented_ = orientations.fits(rows.shape[1:])
         flat = self._flat(rows, device)
         n, width = purse.count(flat), flat.shape[1]
+        if width > MOST_COLUMNS:
+            raise InputError(
+                f"Private PCA needs a matrix of columns by columns, and there are {width}; the most is {MOST_COLUMNS}. Let this "
+                "guest learn by 'random', or leave columns out."
+            )
         longest = 1.0 if self.oriented_ else np.sqrt(width)
         total = purse.release("PCA: mean", flat.sum(axis=0, dtype=np.float64), longest)
         mean = np.clip(total / n, -1, 1)

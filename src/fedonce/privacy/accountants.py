@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from fedonce.privacy.events import Event, Gaussian, SampledGaussian
 ACCOUNTANTS = ("pld", "rdp", "reference")
 DIVISIONS = ("moments", "simple")
 REFERENCE_ORDERS = (1.25, 1.5, 1.75, 2, 2.25, 2.5, 3, 3.5, 4, 4.5, *range(5, 64), 128, 256, 512)
-FINEST, MOST_POINTS = 1e-4, 2e6  # of the grid of privacy losses
+FINEST, COARSEST, MOST_POINTS = 1e-4, 1e-3, 2e6  # of the grid of privacy losses
 
 
 def check(accountant: object, division: object, owner: str) -> None:
@@ -58,7 +59,11 @@ def epsilon(events: Sequence[Event], delta: float, accountant: str = "pld") -> f
         return 0.0
     if any(event.noise == 0 for event in events):
         return math.inf
-    composed = _composed(events)
+    return _price(tuple(_composed(events)), delta, accountant)
+
+
+@lru_cache(maxsize=1024)
+def _price(composed: tuple[Event, ...], delta: float, accountant: str) -> float:
     if accountant == "pld":
         return _pld(composed, delta)
     library = _library()
@@ -79,7 +84,9 @@ def _pld(events: Sequence[Event], delta: float) -> float:
     rough = library.rdp.RdpAccountant(orders=range(2, 257))
     rough.compose(_as_library_event(events))
     spread = max(float(rough.get_epsilon(max(delta * 1e-3, 1e-30))), 1e-3)
-    grid = float(np.clip(2 * spread / MOST_POINTS, FINEST, 1.0))
+    steps = sum(event.steps for event in events if isinstance(event, SampledGaussian))
+    wanted = float(np.clip(FINEST * math.sqrt(20_000 / max(steps, 1)), FINEST, COARSEST))  # rounding adds up over steps
+    grid = max(wanted, 2 * spread / MOST_POINTS)
     book = library.pld.PLDAccountant(value_discretization_interval=grid)
     book.compose(_as_library_event(events))
     return float(book.get_epsilon(delta))

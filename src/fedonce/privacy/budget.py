@@ -51,8 +51,8 @@ class Task:
         """
         own = self.weight * strength
         if self.rate is None:
-            return math.sqrt(self.steps / own)
-        return 1 / math.sqrt(math.log1p(own / (self.rate**2 * self.steps)))
+            return math.sqrt(self.steps / max(own, 1e-300))
+        return 1 / math.sqrt(max(math.log1p(own / (self.rate**2 * self.steps)), 1e-300))
 
 
 def steps_task(what: str, n_rows: int, batch: int, epochs: float, weight: float, nominal: bool = False) -> Task:
@@ -86,7 +86,7 @@ class Plan:
     def check(self, ledger: Ledger) -> None:
         """Raise where a ledger is beyond the budget."""
         price = ledger.epsilon()
-        if price > self.epsilon * (1 + SLACK):
+        if not price <= self.epsilon * (1 + SLACK):
             worst = max(ledger.parties, key=ledger.epsilon)
             raise BudgetError(
                 f"What the parties spent costs epsilon {price:.4g} at delta {self.delta:.3g}; the plan has {self.epsilon:.4g}, "
@@ -173,7 +173,7 @@ def _fit(tasks: Sequence[Task], epsilon: float, delta: float, accountant: str, c
 
     # A Gaussian release of strength mu^2 costs about mu^2 / 2 + mu sqrt(2 log(1 / delta)): a first guess, then widened.
     root = math.sqrt(2 * math.log(1 / delta))
-    low = high = 0.0 if common else math.log(math.sqrt(root**2 + 2 * epsilon) - root)
+    low = high = 0.0 if common else math.log(2 * epsilon / (math.sqrt(root**2 + 2 * epsilon) + root))
     while excess(low) > 0 and min(noises(low).values()) < MOST_NOISE:
         low -= 0.5
     if min(noises(low).values()) >= MOST_NOISE:
@@ -219,12 +219,6 @@ class Purse:
     n_rows: int | None = None
     used: set[str] = field(default_factory=set)
 
-    @property
-    def exact(self) -> bool:
-        """Whether the budget is infinite: clipping, and no noise."""
-        events = [entry.event for entry in self.planned if entry.event is not None]
-        return bool(events) and all(event.noise == 0 for event in events)
-
     def take(self, what: str, kind: type) -> Any:
         """Return a planned event, once."""
         found = [entry for entry in self.planned if entry.what == what]
@@ -249,13 +243,14 @@ class Purse:
 
     def free(self, what: str) -> None:
         """Write down a thing that costs nothing, as it looks at no row."""
-        self.take(what, type(None))
+        if self.take(what, type(None)).event is not None:
+            raise BudgetError(f"Party {self.party!r} wants {what!r} for nothing, and its plan has a price for it.")
         self.ledger.spend(self.party, what, None)
 
     def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
         """Return a sum over rows with noise; one row changes the sum by at most `sensitivity` in norm."""
         entry = self.take(what, Gaussian)
-        self.ledger.spend(self.party, what, entry.event, entry.nominal)
+        self.ledger.spend(self.party, what, entry.event, entry.nominal or self.random.insecure)
         noise = self.random.normals(total.size).reshape(total.shape) if entry.event.noise else 0.0
         released: NDArray[np.float64] = total + entry.event.noise * sensitivity * noise
         return released

@@ -83,7 +83,8 @@ class PrivateSteps:
         self.taken += 1
         self.open = True
         one = SampledGaussian(self.event.noise, self.event.rate, 1)
-        self.ledger.spend(self.entry.party, self.entry.what, one, self.entry.nominal)
+        # Noise from a known seed protects nobody: such an epsilon is nominal, too.
+        self.ledger.spend(self.entry.party, self.entry.what, one, self.entry.nominal or self.random.insecure)
         return self.random.poisson_sample(self.n_rows, self.event.rate)
 
     def release(self, totals: Sequence[NDArray[Any]]) -> None:
@@ -93,9 +94,9 @@ class PrivateSteps:
         self.open = False
         for total in totals:
             if self.event.noise:
-                noise = self.random.normals(total.size)
+                noise = self.random.normals(total.size, total.dtype)
                 noise *= self.event.noise * self.clip
-                total += noise.reshape(total.shape).astype(total.dtype)
+                total += noise.reshape(total.shape)
             total /= self.event.rate * self.public_rows
 
 
@@ -127,11 +128,13 @@ def clipped_gradients(
         rows = slice(start, start + ROWS_AT_ONCE)
         gradients = of_rows(weights, targets[rows], *(part[rows] for part in inputs))
         norms = torch.stack([each.flatten(1).norm(dim=1) for each in gradients.values()]).norm(dim=0)
-        factors = (clip / norms.clamp(min=1e-12)).clamp(max=1.0)
+        whole = norms.isfinite()  # a row whose gradient overflows adds nothing, instead of everything
+        factors = torch.where(whole, (clip / norms.clamp(min=1e-12)).clamp(max=1.0), 0.0)
         for name, each in gradients.items():
             total = trained[name].grad
             assert total is not None
-            total += torch.einsum("n,n...->...", factors, each)
+            kept = each if bool(whole.all()) else torch.where(whole.reshape(-1, *[1] * (each.ndim - 1)), each, 0.0)
+            total += torch.einsum("n,n...->...", factors, kept)
 
 
 def check_network(network: nn.Module, owner: str) -> None:
@@ -146,14 +149,28 @@ def check_network(network: nn.Module, owner: str) -> None:
 
 
 def check_clippable(network: nn.Module, inputs: Sequence[Tensor], owner: str) -> None:
-    """Raise where a network has no gradient per row, before any row is looked at: it is tried on two rows of zeros."""
+    """Raise where a network does not treat each row by itself, before any row is looked at: it is tried on made-up rows."""
     check_network(network, owner)
-    zeros = [torch.zeros(2, *part.shape[1:], dtype=part.dtype, device=part.device) for part in inputs]
-    target = torch.zeros(2, device=zeros[0].device)
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.rand(3, *part.shape[1:], generator=generator).to(part.device, part.dtype) for part in inputs]
+    training = network.training
     try:
-        clipped_gradients(network, zeros, target, lambda outputs, _: outputs.square().sum(), 1.0)
-    except (RuntimeError, ValueError, TypeError) as error:
+        with torch.no_grad():
+            network.eval()
+            together, alone = network(*rows)[:1], network(*(part[:1] for part in rows))
+        network.train()
+        clipped_gradients(network, rows, torch.zeros(3), lambda outputs, _: outputs.square().sum(), 1.0)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
         raise InputError(
             f"The network of {owner} ({type(network).__name__}) has no gradient for one row alone, which privacy needs: "
             f"{str(error).splitlines()[0]}. Take a network whose layers treat each row by itself."
         ) from error
+    finally:
+        network.train(training)
+        for parameter in network.parameters():
+            parameter.grad = None
+    if not torch.allclose(together, alone, rtol=1e-3, atol=1e-5):
+        raise InputError(
+            f"The network of {owner} ({type(network).__name__}) gives a row other values when other rows are with it: one row "
+            "changes what is said of the others, and there is no privacy. Take a network whose layers treat each row by itself."
+        )

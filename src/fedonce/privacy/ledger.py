@@ -173,6 +173,8 @@ def _read(line: Any, party: str) -> Entry:
             raise ValueError("numbers without noise")
         return Entry(party, what, None, nominal)
     noise = _number(line["noise"], 0, math.inf)
+    if "rate" in line and not line["rate"]:
+        raise ValueError("rate is 0")
     if "rate" in line:
         return Entry(party, what, SampledGaussian(noise, _number(line["rate"], 0, 1), _count(line["steps"])), nominal)
     return Entry(party, what, Gaussian(noise, _count(line["times"])), nominal)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,14 @@ class SecretRandom:
         self._bytes: Callable[[int], bytes] = seeded.bytes if self.insecure else secrets.token_bytes
         self._pool = np.empty(0)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what was drawn and not used: noise to come is nobody's business."""
+        return {**vars(self), "_pool": np.empty(0)}
+
+    def seed(self) -> int:
+        """Return a secret seed for a generator of somebody else's, such as torch's for dropout."""
+        return int.from_bytes(self._bytes(7), "little")
+
     def uniforms(self, count: int) -> NDArray[np.float64]:
         """Return numbers evenly spread over the open interval (0, 1), with 52 random bits each; each is used once."""
         if count > len(self._pool):
@@ -38,12 +47,21 @@ class SecretRandom:
         taken, self._pool = self._pool[:count], self._pool[count:]
         return taken
 
-    def normals(self, count: int) -> NDArray[np.float64]:
-        """Return standard normal numbers, by Box and Muller's method."""
+    def normals(self, count: int, dtype: Any = np.float64) -> NDArray[Any]:
+        """Return standard normal numbers, by Box and Muller's method; of 32 random bits each where float32 are asked for."""
         half = (count + 1) // 2
-        radius = np.sqrt(-2 * np.log(self.uniforms(half)))
-        angle = (2 * math.pi) * self.uniforms(half)
-        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
+        if dtype == np.float32:
+            drawn: NDArray[Any] = np.frombuffer(self._bytes(8 * half), dtype=np.uint32).astype(np.float32)
+            drawn += np.float32(0.5)
+            drawn *= np.float32(2.0**-32)
+        else:
+            drawn = self.uniforms(2 * half)
+        radius = np.sqrt(drawn.dtype.type(-2) * np.log(drawn[:half]))
+        angle = drawn.dtype.type(2 * math.pi) * drawn[half:]
+        normals = np.concatenate([np.cos(angle), np.sin(angle)])
+        normals[:half] *= radius
+        normals[half:] *= radius
+        return normals[:count]
 
     def poisson_sample(self, n_rows: int, rate: float) -> NDArray[np.intp]:
         """Choose each row independently with probability `rate`; return their positions.

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import math
+import secrets
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fedonce.privacy.noise import POOL, SecretRandom
+
+SIGMAS = 5  # of the estimate from so many numbers
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_normals_are_standard_normal(dtype):
+    count = 200_001
+    values = SecretRandom(insecure_test_seed=0).normals(count, dtype)
+    assert values.shape == (count,)
+    assert values.dtype == dtype
+    values = values.astype(np.float64)
+    assert abs(values.mean()) < SIGMAS / math.sqrt(count)
+    assert abs(values.var() - 1) < SIGMAS * math.sqrt(2 / count)
+    assert stats.kstest(values, "norm").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_two_halves_of_normals_are_independent(dtype):
+    count = 100_000
+    first, second = SecretRandom(insecure_test_seed=1).normals(2 * count, dtype).reshape(2, count)
+    for power in (1, 2):  # the squares would show a radius that is not Rayleigh's
+        assert abs(np.corrcoef(first**power, second**power)[0, 1]) < SIGMAS / math.sqrt(count)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, POOL // 4 + 1])
+def test_as_many_numbers_as_asked_for(count):
+    random = SecretRandom(insecure_test_seed=2)
+    assert random.normals(count).shape == random.uniforms(count).shape == (count,)
+    assert random.normals(count, np.float32).shape == (count,)
+
+
+def test_uniforms_are_even_in_the_open_interval_and_used_once():
+    random = SecretRandom(insecure_test_seed=3)
+    values = np.concatenate([random.uniforms(count) for count in (5, 3000, POOL // 8, 20_000, 1)])
+    assert values.min() > 0
+    assert values.max() < 1
+    assert len(np.unique(values)) == len(values)
+    assert stats.kstest(values, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("raw", [b"\x00", b"\xff"])
+def test_extreme_bytes_give_finite_normals(raw, monkeypatch):
+    monkeypatch.setattr(secrets, "token_bytes", lambda count: raw * count)
+    random = SecretRandom()
+    assert 0 < random.uniforms(1)[0] < 1
+    for dtype in (np.float64, np.float32):
+        assert np.isfinite(random.normals(3, dtype)).all()
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.13, 0.9])
+def test_rows_are_sampled_independently_at_the_rate(rate):
+    n_rows, samples = 40, 10_000
+    random = SecretRandom(insecure_test_seed=4)
+    chosen = np.zeros((samples, n_rows), bool)
+    for row in chosen:
+        row[random.poisson_sample(n_rows, rate)] = True
+    spread = math.sqrt(rate * (1 - rate) / samples)
+    assert np.abs(chosen.mean(axis=0) - rate).max() < SIGMAS * spread
+    both = (chosen[:, 1:] & chosen[:, :-1]).mean(axis=0)
+    assert np.abs(both - rate**2).max() < SIGMAS * math.sqrt(rate**2 * (1 - rate**2) / samples)
+    sizes = chosen.sum(axis=1)
+    variance = n_rows * rate * (1 - rate)
+    kurtosis = (1 - 6 * rate * (1 - rate)) / variance
+    assert abs(sizes.var() / variance - 1) < SIGMAS * math.sqrt((2 + kurtosis) / samples)
+
+
+@pytest.mark.parametrize(("n_rows", "rate"), [(1, 0.5), (100, 0.99), (100_000, 1e-4), (100_000, 0.3)])
+def test_positions_increase_and_are_within_range(n_rows, rate):
+    random = SecretRandom(insecure_test_seed=5)
+    for _ in range(20):
+        rows = random.poisson_sample(n_rows, rate)
+        assert rows.dtype == np.intp
+        assert (np.diff(rows) > 0).all()
+        assert rows.size == 0 or (rows[0] >= 0 and rows[-1] < n_rows)
+
+
+def test_a_rate_of_one_takes_all_rows_and_no_rows_give_none():
+    random = SecretRandom(insecure_test_seed=6)
+    np.testing.assert_array_equal(random.poisson_sample(9, 1.0), np.arange(9))
+    assert random.poisson_sample(0, 0.5).size == 0
+
+
+def test_a_sample_far_larger_than_expected_is_drawn_to_its_end(monkeypatch):
+    random = SecretRandom(insecure_test_seed=7)
+    monkeypatch.setattr(random, "uniforms", lambda count: np.full(count, 1 - 1e-12))  # every gap is one row
+    np.testing.assert_array_equal(random.poisson_sample(1000, 0.01), np.arange(1000))
+
+
+def test_a_seed_repeats_and_says_so():
+    first, second = (SecretRandom(insecure_test_seed=8) for _ in range(2))
+    assert first.insecure
+    np.testing.assert_array_equal(first.normals(100), second.normals(100))
+
+
+def test_without_a_seed_the_bytes_are_the_operating_system_s(monkeypatch):
+    first, second = SecretRandom(), SecretRandom()
+    assert not first.insecure
+    assert not np.intersect1d(first.normals(100), second.normals(100)).size
+    asked = []
+
+    def token_bytes(count):
+        asked.append(count)
+        return bytes(range(8)) * (count // 8)
+
+    monkeypatch.setattr(secrets, "token_bytes", token_bytes)
+    random = SecretRandom()
+    values = random.uniforms(3)
+    assert asked == [POOL]
+    raw = int.from_bytes(bytes(range(8)), "little")
+    np.testing.assert_allclose(values, raw / 2**64, rtol=1e-12)
+    random.uniforms(POOL)
+    assert asked == [POOL, 8 * POOL]
+
+
+def test_numpy_s_seed_does_not_matter():
+    drawn = []
+    for _ in range(2):
+        np.random.seed(0)
+        drawn.append(SecretRandom().normals(10))
+    assert not np.intersect1d(*drawn).size
