@@ -87,6 +87,21 @@ def _goal(group: Sequence[Line], data: str, epsilon: float, metric: str) -> list
     ]
 
 
+def summary() -> str:
+    """Return the README's table: the worst host at each budget, and what the paper prints for its own."""
+    budgets, rows = (2, 4, 8), []
+    for group in by_data(line for line in results("private") if look(line, "learner") is None).values():
+        metric = group[0]["metric"]
+        cells = []
+        for epsilon in budgets:
+            ours = pick(group, method=OURS, epsilon=epsilon)
+            printed = _printed(group[0]["data"], PAPERS, epsilon, metric).partition(" to ")[0]
+            cells.append(f"{number(worst(ours), metric) if ours else '-'} ({printed})")
+        exact = pick(group, method=OURS, epsilon=float("inf"))
+        rows.append([title(group[0]), *cells, number(worst(exact), metric) if exact else "-"])
+    return table(["data (parties)", *(f"epsilon {epsilon}" for epsilon in budgets), "no noise"], rows)
+
+
 def _learners() -> str:
     """Compare private learners at epsilon 2, the first party as host."""
     rows = []

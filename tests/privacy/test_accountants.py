@@ -50,7 +50,9 @@ def analytic(mu):
 )
 def test_gaussian_releases_cost_what_one_release_costs(events):
     mu = math.sqrt(sum(event.times / event.noise**2 for event in events))
-    assert accountants.epsilon(events, DELTA) == pytest.approx(analytic(mu), rel=0.01)
+    price = accountants.epsilon(events, DELTA)
+    assert price == pytest.approx(analytic(mu), rel=0.01)
+    assert price > analytic(mu) * (1 - 1e-6)  # what is rounded is rounded upwards
 
 
 @pytest.mark.parametrize(
@@ -108,14 +110,6 @@ def test_simple_division_splits_delta_too():
     assert accountants.total(events, DELTA, "rdp", "simple") == pytest.approx(sum(alone))
 
 
-def test_a_coarser_grid_costs_no_less(monkeypatch):
-    events = [SampledGaussian(1.0, 0.02, 50)]
-    fine = accountants.epsilon(events, DELTA)
-    monkeypatch.setattr(accountants, "FINEST", 0.05)
-    coarse = accountants.epsilon(events, DELTA)
-    assert fine < coarse < 1.2 * fine
-
-
 @pytest.mark.parametrize(
     ("accountant", "division", "named"),
     [("gdp", "moments", "accountant.*Plan.*gdp"), ("pld", "even", "division.*Plan.*even"), (None, "moments", "None")],
@@ -134,4 +128,4 @@ def test_known_names_pass():
 def test_without_the_library_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(InputError, match=r"dp_accounting.*pip install 'fedonce\[privacy\]'"):
-        accountants.epsilon([Gaussian(1.0)], DELTA)
+        accountants.epsilon([Gaussian(1.2345)], DELTA)  # which no other test prices

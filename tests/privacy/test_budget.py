@@ -25,12 +25,6 @@ TASKS = (
 )
 
 
-@pytest.fixture
-def coarse(monkeypatch):
-    """Privacy losses on a grid that is quick to compose; prices are then a little higher, and still sound."""
-    monkeypatch.setattr(accountants, "FINEST", 1e-2)
-
-
 @pytest.fixture(scope="module")
 def plan():
     return calibrate(TASKS, 2.0, DELTA, "rdp")
@@ -38,7 +32,7 @@ def plan():
 
 def purse(*entries, random=None, **settings):
     planned = entries or (Entry("shop", "PCA", Gaussian(2.0)), Entry("shop", "train", SampledGaussian(1.5, 0.1, 3)))
-    return Purse("shop", planned, Ledger(DELTA, "rdp"), random or SecretRandom(insecure_test_seed=0), **settings)
+    return Purse("shop", planned, Ledger(DELTA, "rdp"), random or SecretRandom(), **settings)
 
 
 def test_steps_make_the_epochs():
@@ -62,17 +56,12 @@ def test_releases_use_up_their_part_of_the_strength():
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])
 @pytest.mark.parametrize("common", [False, True])
-def test_a_plan_meets_its_budget(accountant, common, coarse):
+def test_a_plan_meets_its_budget(accountant, common):
     plan = calibrate(TASKS[:2], 2.0, DELTA, accountant, common=common)
     assert 0.97 * 2.0 <= plan.ledger(spent=True).epsilon() <= 2.0
     assert (plan.epsilon, plan.delta, plan.accountant, plan.division) == (2.0, DELTA, accountant, "moments")
     assert [(entry.party, entry.what) for entry in plan.entries] == [("bank", "train"), ("shop", "PCA: mean")]
     assert plan.ledger().entries == []
-
-
-def test_a_plan_meets_its_budget_on_the_finest_grid():
-    plan = calibrate(TASKS[1:3], 2.0, DELTA)
-    assert 0.97 * 2.0 <= plan.ledger(spent=True).epsilon() <= 2.0
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 30.0])
@@ -268,17 +257,21 @@ def test_what_is_not_planned_is_refused():
 def test_a_release_has_noise_of_its_scale(rng):
     total = rng.standard_normal((500, 100))
     before = total.copy()
-    released = purse().release("PCA", total, 3.0)
+    released = purse(random=SecretRandom(insecure_test_seed=0)).release("PCA", total, 3.0)
     np.testing.assert_array_equal(total, before)
     noise = released - total
     assert noise.std() == pytest.approx(2.0 * 3.0, rel=0.02)
     assert abs(noise.mean()) < 5 * 6 / math.sqrt(noise.size)
 
 
-def test_a_release_keeps_the_nominal_mark():
-    mine = purse(Entry("shop", "PCA", Gaussian(2.0), nominal=True))
+@pytest.mark.parametrize(
+    ("planned", "random", "nominal"),
+    [(False, SecretRandom(), False), (True, SecretRandom(), True), (False, SecretRandom(insecure_test_seed=0), True)],
+)
+def test_a_release_that_is_no_guarantee_is_marked(planned, random, nominal):
+    mine = purse(Entry("shop", "PCA", Gaussian(2.0), planned), random=random)
     mine.release("PCA", np.zeros(3), 1.0)
-    assert mine.ledger.nominal
+    assert mine.ledger.nominal == nominal
 
 
 def test_what_is_spent_is_written_before_the_noise_is_drawn():
@@ -296,16 +289,13 @@ def test_what_is_spent_is_written_before_the_noise_is_drawn():
 
 def test_only_an_infinite_budget_does_without_noise():
     finite = purse()
-    assert not finite.exact
     with pytest.raises(BudgetError, match="'PCA', and its budget is not infinite"):
         finite.exactly("PCA")
     assert finite.spent == []
     infinite = purse(Entry("shop", "PCA", Gaussian(0.0)), Entry("shop", "sum", Gaussian(0.0)))
-    assert infinite.exact
     infinite.exactly("PCA")
     np.testing.assert_array_equal(infinite.release("sum", np.arange(3.0), 5.0), np.arange(3.0))
     assert infinite.ledger.epsilon() == math.inf
-    assert not purse(Entry("shop", "Random", None)).exact
 
 
 def test_free_things_are_written_down_and_cost_nothing():
@@ -313,6 +303,8 @@ def test_free_things_are_written_down_and_cost_nothing():
     mine.free("Random")
     assert mine.spent == [Entry("shop", "Random", None)]
     assert mine.ledger.epsilon() == 0
+    with pytest.raises(BudgetError, match="'PCA' for nothing, and its plan has a price"):
+        purse().free("PCA")
 
 
 def test_a_purse_shows_only_its_own_spending():

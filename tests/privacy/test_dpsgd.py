@@ -142,6 +142,23 @@ def test_a_row_without_gradient_adds_nothing():
     assert not form.gradient.any()
 
 
+@pytest.mark.parametrize("far", [1e20, np.inf, np.nan])
+@pytest.mark.filterwarnings("ignore:.*encountered in")
+def test_a_row_whose_gradient_overflows_adds_nothing(far):
+    torch.manual_seed(0)
+    network = mlp(5, (8,), 3)
+    x = torch.randn(4, 5)
+    targets = torch.randn(4, 3)
+    clipped_gradients(network, [x[:3]], targets[:3], squared, 1.0)
+    expected = flat_gradient(network).clone()
+    x[3] = far
+    clipped_gradients(network, [x], targets, squared, 1.0)
+    torch.testing.assert_close(flat_gradient(network), expected)
+    form = ClosedForm(network)
+    form.backward(2 * (form.forward(x.numpy()) - targets.numpy()), 1.0)
+    torch.testing.assert_close(form.parameter.grad, expected, atol=1e-6, rtol=1e-5)
+
+
 @pytest.mark.parametrize("at_once", [1, 4, 13])
 def test_more_rows_than_are_in_memory_together_give_the_same_sum(at_once, monkeypatch, float64):
     monkeypatch.setattr(dpsgd, "ROWS_AT_ONCE", at_once)
@@ -324,7 +341,7 @@ def test_networks_that_treat_each_row_by_itself_pass(network, shape):
     before = copy.deepcopy(network.state_dict())
     check_clippable(network, [torch.full((5, *shape), torch.nan)], "the host")  # no row is looked at
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
-    assert all(parameter.grad.isfinite().all() for parameter in network.parameters())
+    assert network.training
 
 
 class ByHand(nn.Module):
@@ -332,6 +349,11 @@ class ByHand(nn.Module):
         super().__init__()
         self.linear = nn.Linear(4, 2)
         self.register_buffer("mean", torch.zeros(4))
+
+
+class Centred(ByHand):
+    def forward(self, x):
+        return self.linear(x - x.mean(dim=0))
 
 
 class Item(ByHand):
@@ -354,3 +376,18 @@ class Running(ByHand):
 def test_a_network_without_gradients_of_rows_is_refused(kind):
     with pytest.raises(InputError, match=rf"the recipe \({kind.__name__}\) has no gradient for one row alone"):
         check_clippable(kind(), [torch.zeros(5, 4)], "the recipe")
+
+
+def test_a_network_that_mixes_rows_by_hand_is_refused():
+    with pytest.raises(
+        InputError, match=r"the recipe \(Centred\) gives a row other values when other rows are with it"
+    ):
+        check_clippable(Centred(), [torch.zeros(5, 4)], "the recipe")
+
+
+def test_steps_with_noise_from_a_seed_are_no_guarantee():
+    for seed, nominal in ((0, True), (None, False)):
+        entry = Entry("shop", "train", SampledGaussian(1.5, 0.25, 1))
+        private = PrivateSteps(entry, 40, 40, 1.0, Ledger(1e-5), SecretRandom(seed))
+        private.sample()
+        assert private.ledger.nominal == nominal

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import secrets
 
 import numpy as np
@@ -128,3 +130,19 @@ def test_numpy_s_seed_does_not_matter():
         np.random.seed(0)
         drawn.append(SecretRandom().normals(10))
     assert not np.intersect1d(*drawn).size
+
+
+def test_noise_to_come_is_not_stored():
+    random = SecretRandom()
+    random.uniforms(1)  # leaves many in the pool
+    for stored in (pickle.loads(pickle.dumps(random)), copy.deepcopy(random)):
+        assert not stored._pool.size
+        assert not np.intersect1d(stored.uniforms(100), random.uniforms(100)).size
+
+
+def test_seeds_for_others_are_secret_and_differ():
+    random = SecretRandom()
+    seeds = {random.seed() for _ in range(100)}
+    assert len(seeds) == 100
+    assert all(0 <= seed < 2**63 for seed in seeds)
+    assert SecretRandom(3).seed() == SecretRandom(3).seed()

@@ -113,6 +113,8 @@ def clipped_gradients(
         The loss of one row, given its outputs and its target, both with a leading dimension of 1.
     """
     trained = {name: value for name, value in network.named_parameters() if value.requires_grad}
+    if not trained:
+        return
     fixed: dict[str, Tensor] = {name: value for name, value in network.named_parameters() if not value.requires_grad}
     fixed |= dict(network.named_buffers())
 
