@@ -148,8 +148,8 @@ def _dpsgd() -> str:
     """Say how fast a DP-SGD step is, as `make bench` last measured it."""
     rows = json.loads((RESULTS / "dpsgd_speed.json").read_text())
     told = "; ".join(
-        f"{row['network']}: {row['torch']:.2f} times torch's step without privacy, {row['closed_form']:.2f} times our own without, "
-        f"{row['opacus']:.1f} times faster than Opacus"
+        f"{row['network']}: {row['torch']:.2f} times torch's step without privacy, {row['closed_form']:.2f} times our own "
+        f"without, {row['opacus']:.1f} times faster than Opacus"
         for row in rows
     )
     return f"A DP-SGD step of an MLP (10,000 rows x 17 columns, batch 128): {told}."

@@ -17,6 +17,7 @@ from benchmarks.config import Config
 from benchmarks.methods.settings import PRESET_OF
 from benchmarks.problem import Problem, Result, clocked
 from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, presets
+from fedonce.networks import SMALLEST_CNN1_IMAGE
 
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
@@ -42,6 +43,9 @@ def _published(problem: Problem, config: Config) -> dict[str, Any]:
     if config.host_epochs is not None:
         recipe = replace(recipe, epochs=config.host_epochs)
     learner = replace(settings["learner"], epochs=config.guest_epochs or settings["learner"].epochs)
+    shape = problem.shape(problem.host)
+    if shape is not None and min(shape[1:]) < SMALLEST_CNN1_IMAGE:  # smoke runs have small images
+        recipe, learner = replace(recipe, network="cnn0"), replace(learner, network="cnn0")
     return {
         "learner": learner, "recipe": recipe, "dim": settings["dim"], "bits": 32, "clip": settings["clip"],
         "accountant": "reference", "budget_shares": "common", "unsound_paper_reproduction": True,

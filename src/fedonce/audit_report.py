@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
 
-from fedonce import FedOnceClassifier, __version__, private, report
+from fedonce import __version__, private, report
 from fedonce.aggregation import PRIVATE_CLASSES, Examples
+from fedonce.estimators import FedOnceClassifier
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.privacy import audit
 from fedonce.privacy.audit import PROVES_NOTHING, Coupled, Membership, OneRun

@@ -14,8 +14,6 @@ from rich.console import Console
 from rich.table import Table
 
 from fedonce.errors import InputError, parameter_error
-from fedonce.privacy import accountants
-from fedonce.privacy.events import SampledGaussian
 
 if TYPE_CHECKING:
     from fedonce.privacy.ledger import Ledger
@@ -42,6 +40,9 @@ def epsilon(
     as_json: AsJson = False,
 ) -> None:
     """Print what it costs when parties train so long, each with its own columns of the same people."""
+    from fedonce.privacy import accountants
+    from fedonce.privacy.events import SampledGaussian
+
     accountants.check(accountant, division, "fedonce privacy epsilon")
     if not 0 < delta < 1:
         raise parameter_error("fedonce privacy epsilon", "--delta", "between 0 and 1", delta)
@@ -98,6 +99,7 @@ def plan(
     """
     from fedonce import learners, private
     from fedonce.aggregation import find_recipe
+    from fedonce.privacy import accountants
 
     owner = "fedonce privacy plan"
     accountants.check(accountant, division, owner)

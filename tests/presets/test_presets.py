@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedonce import NCF, FedOnceClassifier, FedOnceRegressor, InputError, presets
+from fedonce import NCF, BudgetError, FedOnceClassifier, FedOnceRegressor, InputError, presets
 from fedonce.learners import NAT
 from tests.conftest import make_table
 
@@ -197,8 +197,13 @@ def test_movielens_preset_trains_on_a_few_real_ratings(data_folder, host):
     assert np.isfinite(model.predict(data.data.slice(480_000, 50))).all()  # users that training has not seen
 
 
-def test_level_1_is_refused_until_a_budget_can_be_kept():
-    X, y = make_table(50)
-    model = FedOnceClassifier(**presets.load("phishing", 1, epsilon=2) | {"parties": 2})
-    with pytest.raises(InputError, match="'epsilon' parameter of FedOnceClassifier must be None in this version"):
-        model.fit(X, y)
+def test_level_1_is_the_papers_and_must_be_asked_for_by_name():
+    X, y = make_table(200)
+    settings = presets.load("phishing", 1, epsilon=2) | {"parties": 2, "epochs": 1, "host_epochs": 1}
+    public = {"bounds": (-100, 100), "target_bounds": np.unique(y), "insecure_test_seed": 0}
+    with pytest.raises(BudgetError, match="unsound_paper_reproduction"):
+        FedOnceClassifier(**settings, **public).fit(X, y)
+    model = FedOnceClassifier(**settings, **public, unsound_paper_reproduction=True).fit(X, y)
+    assert model.ledger_.nominal
+    assert model.ledger_.delta == settings["delta"]
+    assert model.predict(X).shape == y.shape

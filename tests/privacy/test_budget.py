@@ -55,12 +55,12 @@ def test_releases_use_up_their_part_of_the_strength():
 
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])
-@pytest.mark.parametrize("common", [False, True])
-def test_a_plan_meets_its_budget(accountant, common):
-    plan = calibrate(TASKS[:2], 2.0, DELTA, accountant, common=common)
+@pytest.mark.parametrize(("common", "tasks"), [(False, TASKS[:2]), (True, TASKS[1:3])])
+def test_a_plan_meets_its_budget(accountant, common, tasks):
+    plan = calibrate(tasks, 2.0, DELTA, accountant, common=common)
     assert 0.97 * 2.0 <= plan.ledger(spent=True).epsilon() <= 2.0
     assert (plan.epsilon, plan.delta, plan.accountant, plan.division) == (2.0, DELTA, accountant, "moments")
-    assert [(entry.party, entry.what) for entry in plan.entries] == [("bank", "train"), ("shop", "PCA: mean")]
+    assert [(entry.party, entry.what) for entry in plan.entries] == [(task.party, task.what) for task in tasks]
     assert plan.ledger().entries == []
 
 
@@ -72,6 +72,7 @@ def test_budgets_small_and_large_are_met(epsilon):
 
 def test_common_noise_is_the_same_for_all_who_pay():
     plan = calibrate(TASKS[1:], 2.0, DELTA, "rdp", common=True)
+    assert 0.97 * 2.0 <= plan.ledger(spent=True).epsilon() <= 2.0
     assert len({entry.event.noise for entry in plan.entries if entry.event}) == 1
 
 
@@ -326,3 +327,27 @@ def test_steps_have_the_plan_s_numbers_and_the_purse_s_clip_and_rows():
     assert mine.spent == []  # each step is written when it begins
     steps.sample()
     assert mine.spent == [Entry("shop", "train", SampledGaussian(1.5, 0.1, 1))]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"fedonce plan": 2}, "version is 2"),
+        ({"epsilon": 10**400}, "not a plan"),
+        ({"epsilon": "5"}, "'epsilon'"),
+        ({"delta": 2}, "'delta'"),
+    ],
+)
+def test_a_plan_with_wrong_numbers_is_refused(tmp_path, change, said):
+    path = tmp_path / "plan.json"
+    calibrate([Task("shop", "sum", 1.0)], 2.0, 1e-5, "rdp").to_file(path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError, match=said):
+        Plan.from_file(path)
+
+
+def test_names_and_tasks_are_checked():
+    with pytest.raises(InputError, match="'accountant'.*'mine'"):
+        calibrate([Task("shop", "sum", 1.0)], 2.0, 1e-5, "mine")
+    with pytest.raises(InputError, match="must differ"):
+        calibrate([Task("shop", "sum", 1.0)] * 2, 2.0, 1e-5, "rdp")

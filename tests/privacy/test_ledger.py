@@ -208,3 +208,17 @@ def test_hostile_texts_are_refused(name):
     with pytest.raises(MessageError, match="party 'shop'") as caught:
         from_text(HOSTILE[name], "shop")
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("noise", ["1" + "0" * 400, "1e-200", "1e200", "0.001"])
+def test_noise_that_cannot_be_priced_is_refused(noise):
+    with pytest.raises(MessageError, match="'shop'"):
+        from_text(f'[{{"what":"sum","noise":{noise},"times":1}}]', "shop")
+
+
+def test_a_nominal_line_stays_nominal():
+    ledger = Ledger(1e-5)
+    ledger.spend("shop", "training", SampledGaussian(1.0, 0.1, 1), nominal=True)
+    ledger.spend("shop", "training", SampledGaussian(1.0, 0.1, 1))
+    assert ledger.nominal
+    assert ledger.entries[0].event.steps == 2

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from fedonce.errors import BudgetError, InputError, MessageError, parameter_error
+from fedonce.errors import BudgetError, InputError, parameter_error
 from fedonce.privacy import accountants
 from fedonce.privacy.dpsgd import PrivateSteps
 from fedonce.privacy.events import Event, Gaussian, SampledGaussian
@@ -23,6 +23,7 @@ from fedonce.privacy.noise import SecretRandom
 MOST_NOISE = 1e3  # times what a row adds to a sum; where every sum needs more, the budget is no budget
 LEAST_NOISE = 0.05
 SLACK = 1e-9
+VERSION = 1  # of the plan's file
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Plan:
         """Write the plan as JSON, for the parties to read and to keep."""
         parties = dict.fromkeys(entry.party for entry in self.entries)
         content = {
-            "fedonce plan": 1, "epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant,
+            "fedonce plan": VERSION, "epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant,
             "division": self.division, "parties": {party: json.loads(to_text(self.of(party))) for party in parties},
         }  # fmt: skip
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -107,6 +108,9 @@ class Plan:
         """Read a plan, which may come from another party: every number is checked, and the sum against the budget."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
+            if content.get("fedonce plan") != VERSION:
+                raise ValueError(f"its version is {content.get('fedonce plan')!r}, this program reads {VERSION}")
+            check_budget(content["epsilon"], content["delta"], "a plan")
             epsilon, delta = float(content["epsilon"]), float(content["delta"])
             entries = [
                 entry for party, lines in content["parties"].items() for entry in from_text(json.dumps(lines), party)
@@ -114,10 +118,9 @@ class Plan:
             plan = cls(epsilon, delta, content["accountant"], content["division"], tuple(entries))
         except OSError as error:
             raise InputError(f"The plan {path} cannot be read: {error.strerror}.") from None
-        except (ValueError, KeyError, TypeError, AttributeError, MessageError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise InputError(f"{path} is not a plan of `fedonce privacy plan`: {error}.") from None
         accountants.check(plan.accountant, plan.division, "a plan")
-        check_budget(epsilon, delta, "a plan")
         plan.check(plan.ledger(spent=True))
         return plan
 
@@ -140,6 +143,9 @@ def calibrate(
     that all have alike, as in the paper. With the simple division each party gets epsilon / k and delta / k for itself.
     """
     check_budget(epsilon, delta, "a plan")
+    accountants.check(accountant, division, "a plan")
+    if len({(task.party, task.what) for task in tasks}) < len(tasks):
+        raise InputError("A plan's tasks must differ in their party or in what they do.")
     parties = tuple(dict.fromkeys(task.party for task in tasks))
     noises: dict[Task, float] = {}
     if division == "simple":

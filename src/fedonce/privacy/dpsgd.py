@@ -165,7 +165,7 @@ def check_clippable(network: nn.Module, inputs: Sequence[Tensor], owner: str) ->
     except (RuntimeError, ValueError, TypeError, IndexError) as error:
         raise InputError(
             f"The network of {owner} ({type(network).__name__}) has no gradient for one row alone, which privacy needs: "
-            f"{str(error).splitlines()[0]}. Take a network whose layers treat each row by itself."
+            f"{next(iter(str(error).splitlines()), type(error).__name__)}. Take a network whose layers treat each row by itself."
         ) from error
     finally:
         network.train(training)

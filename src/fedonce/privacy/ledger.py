@@ -7,7 +7,6 @@ gives away of its training rows is in the ledger, or it is not given away.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,7 +17,8 @@ from fedonce.privacy.events import Event, Gaussian, SampledGaussian
 
 NOMINAL = "nominal epsilon"  # the mark of what was made without a sound guarantee
 EVENTS_LIMIT = 16  # events of one party in a message
-STEPS_LIMIT = 10**9
+STEPS_LIMIT = 10**8
+NOISE_LIMIT, LEAST_NOISE = 1e9, 0.01  # what can be priced in reasonable time
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Ledger:
                 before = last.event
                 if isinstance(before, SampledGaussian) and (before.noise, before.rate) == (event.noise, event.rate):
                     longer = replace(before, steps=before.steps + event.steps)
-                    self.entries[position] = replace(last, event=longer, nominal=nominal)
+                    self.entries[position] = replace(last, event=longer, nominal=last.nominal or nominal)
                     return
         self.entries.append(Entry(party, what, event, nominal))
 
@@ -157,8 +157,8 @@ def from_text(text: str, party: str) -> list[Entry]:
     for line in lines:
         try:
             entries.append(_read(line, party))
-        except (TypeError, ValueError, KeyError) as error:
-            raise MessageError(f"{fail}: {str(line)[:120]} ({error}).") from None
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
+            raise MessageError(f"{fail}: {str(line)[:120]} ({str(error)[:120]}).") from None
     return entries
 
 
@@ -172,7 +172,9 @@ def _read(line: Any, party: str) -> Entry:
         if set(line) - {"what", "nominal"}:
             raise ValueError("numbers without noise")
         return Entry(party, what, None, nominal)
-    noise = _number(line["noise"], 0, math.inf)
+    noise = _number(line["noise"], 0, NOISE_LIMIT)
+    if 0 < noise < LEAST_NOISE:
+        raise ValueError(f"noise {noise!r} is next to none; 0 is none")
     if "rate" in line and not line["rate"]:
         raise ValueError("rate is 0")
     if "rate" in line:
@@ -181,7 +183,7 @@ def _read(line: Any, party: str) -> Entry:
 
 
 def _number(value: Any, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high or value == math.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise ValueError(f"{value!r} is not a number from {low} to {high}")
     return float(value)
 

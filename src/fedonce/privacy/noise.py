@@ -48,16 +48,19 @@ class SecretRandom:
         return taken
 
     def normals(self, count: int, dtype: Any = np.float64) -> NDArray[Any]:
-        """Return standard normal numbers, by Box and Muller's method; of 32 random bits each where float32 are asked for."""
+        """Return standard normal numbers, by Box and Muller's method.
+
+        The length of a pair has 52 random bits also where float32 are asked for: the tails then reach 8.5 deviations, beyond
+        which a normal number falls once in 10^17. Its direction has 32.
+        """
         half = (count + 1) // 2
+        radius: NDArray[Any] = np.sqrt(-2 * np.log(self.uniforms(half)))
         if dtype == np.float32:
-            drawn: NDArray[Any] = np.frombuffer(self._bytes(8 * half), dtype=np.uint32).astype(np.float32)
-            drawn += np.float32(0.5)
-            drawn *= np.float32(2.0**-32)
+            radius = radius.astype(np.float32)
+            angle: NDArray[Any] = np.frombuffer(self._bytes(4 * half), dtype=np.uint32).astype(np.float32)
+            angle *= np.float32(2 * math.pi * 2.0**-32)
         else:
-            drawn = self.uniforms(2 * half)
-        radius = np.sqrt(drawn.dtype.type(-2) * np.log(drawn[:half]))
-        angle = drawn.dtype.type(2 * math.pi) * drawn[half:]
+            angle = (2 * math.pi) * self.uniforms(half)
         normals = np.concatenate([np.cos(angle), np.sin(angle)])
         normals[:half] *= radius
         normals[half:] *= radius
