@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from fedonce.cli import app
 from fedonce.datasets import SOURCES
 from fedonce.learners import LEARNERS, make
 from tests.conftest import ROOT, make_table
@@ -95,3 +98,23 @@ def test_the_table_of_data_sets_is_that_of_the_sources():
         facts = f"| {source.name} | {source.rows:,} | {source.columns:,} | {source.task} |"
         line = next(line for line in DATASETS.splitlines() if line.startswith(facts))
         assert line.endswith(f"| {source.licence} |")
+
+
+def test_privacy_budgets(tmp_path, monkeypatch, rng):
+    monkeypatch.chdir(tmp_path)
+    budget, by_hand = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "privacy.md").read_text(), re.DOTALL)
+    n = 200
+    table = pd.DataFrame(
+        {"income": rng.uniform(0, 2e5, n), "age": rng.uniform(18, 110, n), "spent": rng.uniform(0, 5e4, n)}
+    )
+    table["city"] = rng.choice(["Basel", "Bern", "Zug"], n)
+    names = {"table": table, "labels": np.where(table.income > 1e5, "yes", "no")}
+    exec(budget.replace("epsilon=2.0,", "epsilon=2.0, host_epochs=1, accountant='rdp',"), names)
+    assert names["model"].ledger_.epsilon() <= 2.0
+    plan = "privacy plan --epsilon 2 --parties bank,shop --rows 200 --host-epochs 1 --accountant rdp --out plan.json"
+    assert CliRunner().invoke(app, plan.split()).exit_code == 0
+    exec(by_hand, names)
+    X, y = rng.random((n, 8)), rng.integers(0, 2, n)
+    names["bank"].epochs = 1
+    names["bank"].aggregate(X[:, :4], y, [names["shop"].learn(X[:, 4:])])
+    assert names["bank"].ledger.epsilon() <= 2.0
