@@ -75,7 +75,7 @@ def _run(problem: Problem, config: Config, seed: int, settings: dict[str, Any]) 
         predicted = (predicted - low) / (high - low)
     ledger = model.ledger_
     detail = {
-        "epsilon": ledger.epsilon(), "delta": ledger.delta, "nominal": ledger.nominal,
+        "spent": ledger.epsilon(), "nominal": ledger.nominal,
         "noises": {entry.party: entry.event.noise for entry in ledger.entries if entry.event is not None},
     }  # fmt: skip
     return Result(
