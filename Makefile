@@ -17,7 +17,7 @@ demo: $(VENV)/.report
 	$(BIN)/fedonce demo --out fedonce-demo
 
 test: $(VENV)/.test $(VENV)/.xgboost
-	$(BIN)/python -m pytest --durations=10
+	$(BIN)/python -m pytest -n 2 --dist loadscope --durations=10
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -25,9 +25,8 @@ from fedonce.randomness import torch_seeded
 from fedonce.training import Batch, Rows, TensorsOf, Training, one_thread, private_module_step, private_step, train
 
 TRAINING = "host's model"
-HOST_SHARE = (
-    76.0  # of the host's training, where one PCA has 1: with four parties the PCAs have a twentieth of the budget
-)
+# Of the budget, for the host's training, where one PCA has 1: with four parties the PCAs have a twentieth of it.
+HOST_SHARE = 76.0
 
 
 def tasks(recipe: Recipe, n_rows: int, share: float, pca_share: float) -> list[Task]:
