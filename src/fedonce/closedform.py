@@ -8,7 +8,7 @@ the network stays a torch module. Tests compare it with autograd and torch.optim
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -86,23 +86,14 @@ class ClosedForm:
         if clip is not None:
             self._backward_clipped(gradient, clip)
             return
-        outputs = self._outputs
-        for position in reversed(range(len(self._layers))):
-            weight, weight_gradient, _, bias_gradient, activation = self._layers[position]
-            if activation is nn.ReLU:
-                gradient = gradient * (outputs > 0)
-            elif activation is nn.Tanh:
-                gradient = gradient * (1 - outputs * outputs)
-            outputs = self._inputs[position]
-            np.matmul(gradient.T, outputs, out=weight_gradient)
-            gradient.sum(axis=0, out=bias_gradient)
-            if position:
-                gradient = gradient @ weight
+        for position, slope, inputs in self._slopes(gradient):
+            _, weight_gradient, _, bias_gradient, _ = self._layers[position]
+            np.matmul(slope.T, inputs, out=weight_gradient)
+            slope.sum(axis=0, out=bias_gradient)
 
-    def _backward_clipped(self, gradient: NDArray[Any], clip: float) -> None:
+    def _slopes(self, gradient: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+        """Yield, from the last layer to the first, its position, the gradient of its sums, and its inputs."""
         outputs = self._outputs
-        slopes: list[NDArray[Any]] = []
-        squares = np.zeros(len(gradient), gradient.dtype)
         for position in reversed(range(len(self._layers))):
             weight, _, _, _, activation = self._layers[position]
             if activation is nn.ReLU:
@@ -110,19 +101,23 @@ class ClosedForm:
             elif activation is nn.Tanh:
                 gradient = gradient * (1 - outputs * outputs)
             outputs = self._inputs[position]
-            slopes.append(gradient)
-            sizes = np.einsum("ij,ij->i", outputs, outputs)
-            sizes += 1  # the bias, whose input is 1
-            sizes *= np.einsum("ij,ij->i", gradient, gradient)
-            squares += sizes
+            yield position, gradient, outputs
             if position:
                 gradient = gradient @ weight
+
+    def _backward_clipped(self, gradient: NDArray[Any], clip: float) -> None:
+        layers = list(self._slopes(gradient))
+        squares = np.zeros(len(gradient), gradient.dtype)
+        for _, slope, inputs in layers:
+            sizes = np.einsum("ij,ij->i", inputs, inputs)
+            sizes += 1  # the bias, whose input is 1
+            sizes *= np.einsum("ij,ij->i", slope, slope)
+            squares += sizes
         factors = clip / np.sqrt(np.maximum(squares, clip * clip))
         whole = np.isfinite(squares)
         overflowed = not whole.all()  # such a row adds nothing, instead of everything
-        for (_, weight_gradient, _, bias_gradient, _), slope, inputs in zip(
-            self._layers, reversed(slopes), self._inputs, strict=True
-        ):
+        for position, slope, inputs in layers:
+            _, weight_gradient, _, bias_gradient, _ = self._layers[position]
             if overflowed:
                 slope, inputs = (np.where(whole[:, None], part, 0).astype(part.dtype) for part in (slope, inputs))
                 factors = np.where(whole, factors, 0).astype(slope.dtype)

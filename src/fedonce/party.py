@@ -17,7 +17,7 @@ from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_e
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE
 from fedonce.message import BITS, Representation, Scale, is_name, row_digest
-from fedonce.preparation import Preparation, Public
+from fedonce.preparation import Preparation, Public, as_bounds
 from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.ledger import Ledger, from_text, to_text
@@ -394,15 +394,12 @@ def _public(purse: Purse | None, public: Public | None) -> Public | None:
 def check_labels(labels: Any, task: str) -> NDArray[Any]:
     """Return the public classes in order, or the public bounds of numbers; raise where they are missing."""
     if task == "regression":
-        try:
-            low, high = (float(end) for end in labels)
-        except (TypeError, ValueError):
-            low = high = np.nan
-        if not (np.isfinite([low, high]).all() and low < high):
+        pair = as_bounds(labels)
+        if pair is None:
             raise InputError(
                 f"With a privacy budget the bounds of the labels must be given: target_bounds=(low, high). Got {labels!r}."
             )
-        return np.array([low, high])
+        return np.array(pair)
     if labels is None or isinstance(labels, str) or np.ndim(labels) != 1 or len(np.unique(np.asarray(labels))) < 2:
         raise InputError(
             f"With a privacy budget the classes must be given, two or more: target_bounds=[...]. Got {labels!r}."

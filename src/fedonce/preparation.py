@@ -57,15 +57,21 @@ class Public:
                 f"Column {name!r} of party {party!r} has no bounds. With a privacy budget nothing may be read off the rows: say "
                 "between which values the column lies, by what is known of it, with bounds=(low, high) or a dict of columns."
             )
-        try:
-            low, high = (float(end) for end in found)
-        except (TypeError, ValueError):
-            low = high = np.nan
-        if not (np.isfinite([low, high]).all() and low < high):
+        pair = as_bounds(found)
+        if pair is None:
             raise InputError(
                 f"The bounds of column {name!r} of party {party!r} must be (low, high), low below high. Got {found!r}."
             )
-        return low, high
+        return pair
+
+
+def as_bounds(given: Any) -> tuple[float, float] | None:
+    """Return (low, high) as numbers; None where they are not a range."""
+    try:
+        low, high = (float(end) for end in given)
+    except (TypeError, ValueError):
+        return None
+    return (low, high) if np.isfinite([low, high]).all() and low < high else None
 
 
 @dataclass
