@@ -147,11 +147,12 @@ def test_infinite_budget_clips_without_noise_with_every_learner():
 
 def test_data_beyond_the_bounds_are_set_to_them_and_the_user_is_told_once_for_a_party():
     X, y = problem(400)
-    with pytest.warns(FedOnceWarning, match="values beyond the bounds given; they were set to the bounds") as told:
+    with pytest.warns(
+        FedOnceWarning, match="values beyond the bounds given in column 0 and in others; they were set"
+    ) as told:
         classifier(bounds=(-0.5, 0.5), host_epochs=1).fit(X, y)
-    assert not any(
-        character.isdigit() for warning in told for character in str(warning.message).replace("party", "")[10:]
-    )
+    assert len(told) == 4
+    assert len({str(warning.message) for warning in told}) == 4  # a party each, and nobody is told how often
 
 
 def test_missing_values_and_categories_from_public_lists():
@@ -164,6 +165,8 @@ def test_missing_values_and_categories_from_public_lists():
     model = classifier(parties=parties, bounds=bounds, categories={"shop": ["north", "south", "east"]}, host_epochs=2)
     model.fit(table, y)
     assert model.predict(table).shape == (300,)
+    with pytest.raises(InputError, match=r"Column 'b' of party 'bank' has bounds, and holds text.*categories=\{'b'"):
+        classifier(parties=parties, bounds=bounds).fit(table.assign(b="old"), y)
     with pytest.raises(InputError, match=r"Column 'shop' of party 'shop' holds text.*categories"):
         classifier(parties=parties, bounds=bounds).fit(table, y)
     with pytest.raises(InputError, match=r"Column 'd' of party 'shop' has no bounds"):
@@ -186,7 +189,7 @@ def test_missing_values_and_categories_from_public_lists():
         ({"bounds": (1, -1)}, InputError, "low below high"),
         ({"bounds": [(-1, 1)] * 3}, InputError, "'bounds'.*8 columns.*3 pairs"),
         ({"target_bounds": None}, InputError, "classes must be given"),
-        ({"target_bounds": [0, 2]}, InputError, "the class '1', which is not among those of target_bounds"),
+        ({"target_bounds": [0, 2]}, InputError, "the class '1', which is not among those given: \\[0, 2\\]"),
         ({"rounds": 3}, InputError, "'rounds'.*0 with a privacy budget.*Got 3"),
         ({"representation_noise": 0.5}, InputError, "'representation_noise'.*0 with a privacy budget"),
         ({"learner": "nat"}, BudgetError, "cannot keep a privacy budget"),
@@ -211,7 +214,7 @@ def test_what_is_refused_is_refused_before_anything_is_spent(given, error, said)
     assert not hasattr(model, "ledger_") or not model.ledger_.entries
 
 
-@pytest.mark.parametrize("parameter", ["delta", "clip", "budget_shares"])
+@pytest.mark.parametrize("parameter", ["delta", "clip", "budget_shares", "bounds", "target_bounds", "categories"])
 def test_parts_of_a_budget_without_epsilon_are_refused(parameter):
     X, y = problem(100)
     with pytest.raises(InputError, match=f"'{parameter}'.*None without epsilon"):
@@ -392,3 +395,42 @@ def test_dropout_is_as_secret_as_noise():
     assert torch.equal(before, torch.random.get_rng_state())
     # No noise, the same rows and weights at the start, samples of a quarter each: the rest that differs is drawn in secret.
     assert not np.array_equal(*(model.predict_proba(X) for model in models))
+
+
+def test_what_belongs_to_a_budget_fits_together():
+    X, y = problem(400)
+    plan, public = plan_for(400), Public((-1, 1))
+    with pytest.raises(InputError, match="'purse'.*given with 'public'"):
+        Guest("shop", "pca", 2, public=public)
+    with pytest.raises(InputError, match="'purse'.*that of party 'shop'.*'host'"):
+        Guest("shop", "pca", 2, purse=purse_of(plan, "host"), public=public)
+    with pytest.raises(InputError, match="'purse'.*given with a plan"):
+        Host("host", plan=plan)
+    with pytest.raises(BudgetError, match="cannot keep a privacy budget"):
+        Guest("shop", "nat", 2, purse=purse_of(plan, "shop"), public=public).learn(X[:, 4:])
+    message = Guest("shop", "pca", 2, purse=purse_of(plan, "shop"), public=public).learn(X[:, 4:])
+    rich = Host("host", purse=purse_of(plan_for(400, epsilon=60.0), "host"), public=public, plan=plan, labels=[0, 1])
+    with pytest.raises(BudgetError, match="'host' spent most"):
+        rich.aggregate(X[:, :4], y, [message])
+    few = Host("host", purse=purse_of(plan_for(400), "host"), public=public, plan=plan, labels=[0, 1])
+    few.ledger.delta = 0.1
+    with pytest.raises(InputError, match="'delta'.*allow_large_delta.*0.1"):
+        few.aggregate(X[:, :4], y, [message])
+
+
+def test_a_refused_host_can_try_again():
+    X, y = problem(400)
+    plan, public = plan_for(400), Public((-1, 1))
+    message = Guest("shop", "pca", 2, purse=purse_of(plan, "shop"), public=public).learn(X[:, 4:])
+    host = Host("host", purse=purse_of(plan, "host"), public=public, plan=plan, labels=[0, 1], epochs=1)
+    with pytest.raises(MessageError, match="two for the same rows"):
+        host.aggregate(X[:, :4], y, [message, message])
+    host.aggregate(X[:, :4], y, [message])
+    assert host.ledger.epsilon() <= 4.0
+
+
+@pytest.mark.parametrize("epsilon", [300.0, 1e6])
+def test_a_huge_budget_is_not_exceeded(epsilon):
+    X, y = problem(200)
+    model = classifier(epsilon=epsilon, host_epochs=1).fit(X, y)
+    assert model.ledger_.epsilon() <= epsilon

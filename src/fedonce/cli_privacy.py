@@ -76,7 +76,7 @@ def plan(
     epsilon: Annotated[float, typer.Option(help="The budget of all parties together.")],
     rows: Annotated[str, typer.Option(help="Rows of each party: one number, or one for each, as in 60000,55000.")],
     parties: Annotated[str, typer.Option(help="How many, or their names, as in bank,shop; the first is the host.")],
-    delta: Annotated[float | None, typer.Option(help="Default: 1 / (10 rows).")] = None,
+    delta: Annotated[float | None, typer.Option(help="Default: 1 / (10 rows), of the party with the most.")] = None,
     learner: Annotated[str, typer.Option(help="How guests learn: pca, autoencoder or random.")] = "pca",
     batch: Annotated[
         int | None, typer.Option(help="Rows in a batch, on average. Default: the recipe's.", min=1)
@@ -86,6 +86,9 @@ def plan(
     task: Annotated[str, typer.Option(help="classification or regression.")] = "classification",
     common_noise: Annotated[
         bool, typer.Option("--common-noise", help="The same noise for all, as in the paper.")
+    ] = False,
+    allow_large_delta: Annotated[
+        bool, typer.Option("--allow-large-delta", help="Permit delta above 1 / rows.")
     ] = False,
     accountant: Accountant = "pld",
     division: Division = "moments",
@@ -109,6 +112,10 @@ def plan(
         raise parameter_error(owner, "--out", "a file in a folder that is there", str(out))
     names = _names(parties, owner)
     counts = _counts(rows, names, owner)
+    least = 1 / max(counts.values())
+    if delta is not None and delta > least and not allow_large_delta:
+        wanted = f"at most 1 / rows ({least:.3g}), or --allow-large-delta: a larger one lets a whole row slip out"
+        raise parameter_error(owner, "--delta", wanted, delta)
     recipe = find_recipe("default", host_epochs, (1,), owner, budget=task)
     guest = learners.make(learner, guest_epochs, owner)
     if batch is not None:
@@ -126,10 +133,6 @@ def plan(
         typer.echo(_json({"plan": None if out is None else str(out), "ledger": ledger.rows()}))
         return
     show(ledger, f"plan for epsilon {epsilon:g}")
-    if made.delta > 1 / max(counts.values()):
-        typer.echo(
-            f"warning: delta is above 1 / rows ({1 / max(counts.values()):.3g}): a whole row may slip out within it"
-        )
     if out is not None:
         typer.echo(f"plan: {out}")
 
@@ -146,7 +149,7 @@ def audit(
 ) -> None:
     """Try to break the privacy claims: sums that move too far, canaries in one training, membership of released models.
 
-    The data are part of scikit-learn: nothing is downloaded. Takes a few minutes on two cores.
+    The data are part of scikit-learn: nothing is downloaded. Takes a minute or two on two cores.
     """
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{out} is a file; name a folder.", param_hint="--out")
@@ -168,19 +171,21 @@ def audit(
 def show(ledger: Ledger, title: str) -> None:
     """Print a ledger as a table."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE)
-    columns = ("party", "what", "noise", "sampling", "steps", "epsilon alone")
+    columns = ("party", "what", "noise", "sampling", "steps", "party alone")
     for column in columns:
         table.add_column(column, justify="left" if column in ("party", "what") else "right")
     lines = ledger.rows()
     for line in lines[:-1]:
-        table.add_row(*("-" if line[name] is None else _shown(line[name]) for name in columns))
+        table.add_row(*(_shown(line[name], name) for name in columns))
     Console().print(table)
     total = lines[-1]
     mark = f" ({total['mark']}: not a guarantee)" if "mark" in total else ""
     typer.echo(f"total: epsilon {total['epsilon']:.4g} at delta {ledger.delta:.3g} ({total['what']}){mark}")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, name: str) -> str:
+    if value is None:
+        return "" if name == "party alone" else "-"
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -95,7 +95,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         public = self._public(table)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         guests = {
-            name: self._make_guest(name, block, seed, purses.get(name), public)
+            name: self._make_guest(name, block, seed, purses.get(name), public if name in purses else None)
             for name, block in self._blocks.items()
             if name != self.host_
         }
@@ -117,6 +117,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             public=public,
             plan=plan,
             labels=self.target_bounds,
+            allow_large_delta=self.allow_large_delta,
         )
         self._host.check_label(label, table.n_rows)  # before the guests spend time
         preparations = [self._host.preparation, *(guest.preparation for guest in guests.values())]
@@ -316,7 +317,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
     def _check_privacy(self) -> None:
         accountants.check(self.accountant, self.division, self._owner)
         if self.epsilon is None:
-            for parameter in ("delta", "clip", "budget_shares"):
+            for parameter in ("delta", "clip", "budget_shares", "bounds", "target_bounds", "categories"):
                 if getattr(self, parameter) is not None:
                     wanted = "None without epsilon: there is no privacy budget that it could belong to"
                     raise parameter_error(self._owner, parameter, wanted, getattr(self, parameter))

@@ -79,6 +79,7 @@ class Guest:
     ) -> None:  # fmt: skip
         _check_party("Guest", name, random_state)
         check_noise("Guest", "noise", noise)
+        _check_purse("Guest", name, purse, public)
         if purse is not None and noise:
             wanted = "0 with a privacy budget: its centre and radius are figures of private rows that nobody has priced"
             raise parameter_error("Guest", "noise", wanted, noise)
@@ -203,11 +204,13 @@ class Host:
     shape, random_state, device, run
         As for `Guest`; messages of another run are refused.
     purse, public
-        As for `Guest`. With a budget, every message must say what its guest spent.
+        As for `Guest`. With a budget, every message must say what its guest spent, and the plan says how long the host trains.
     plan : Plan, optional
         The budget of all parties; messages whose sum exceeds it are refused.
     labels : list or (low, high), optional
         With a budget: the classes, or between which numbers the labels lie, by public knowledge.
+    allow_large_delta : bool
+        Whether delta may be above 1 / rows.
 
     Attributes
     ----------
@@ -221,13 +224,17 @@ class Host:
         self, name: str, task: str = "classification", recipe: object = "default", epochs: int | None = None,
         shape: tuple[int, ...] | None = None, random_state: int = 0, device: str = "auto", run: str = "local",
         purse: Purse | None = None, public: Public | None = None, plan: Plan | None = None, labels: Any = None,
+        allow_large_delta: bool = False,
     ) -> None:  # fmt: skip
         _check_party("Host", name, random_state)
         if task not in ("classification", "regression"):
             raise parameter_error("Host", "task", "'classification' or 'regression'", task)
         self.name, self.task, self.recipe, self.epochs, self.run = name, task, recipe, epochs, run
         embeddings = recipe.embeddings if isinstance(recipe, aggregation.Recipe) else ()
-        self.purse, self.plan = purse, plan
+        _check_purse("Host", name, purse, public)
+        if plan is not None and purse is None:
+            raise parameter_error("Host", "purse", "given with a plan: without one nothing would be private", purse)
+        self.purse, self.plan, self.allow_large_delta = purse, plan, allow_large_delta
         self.preparation = Preparation(name, shape, embeddings, _public(purse, public))
         self.labels = None if purse is None else check_labels(labels, task)
         self.ledger: Ledger | None = (
@@ -250,6 +257,9 @@ class Host:
         self.makers = {message.party: message.maker for message in messages}
         self.dims = {message.party: message.dim for message in messages}
         values, present = arrange(messages, self.dims, own.n_rows, self.run)
+        if self.ledger is not None and self.ledger.delta > 1 / own.n_rows and not self.allow_large_delta:
+            wanted = f"at most 1 / rows ({1 / own.n_rows:.3g}), or allow_large_delta=True: a larger one lets a whole row slip out"
+            raise parameter_error("Host", "delta", wanted, self.ledger.delta)
         self._compose(messages)
         rows = self.preparation.fit(own).transform(own)
         recipe = aggregation.find_recipe(
@@ -273,16 +283,17 @@ class Host:
         """Write down what guests say that they spent; refuse what says nothing, or is beyond the plan, before training."""
         if self.ledger is None or self.purse is None:
             return
+        book = Ledger(self.ledger.delta, self.ledger.accountant, self.ledger.division)
         for message in messages:
             if message.spent is None:
                 raise MessageError(
                     f"The message of party {message.party!r} is refused: it was learnt without a privacy budget, and this "
                     "training has one. Let the guest learn with the plan."
                 )
-            self.ledger.include(from_text(message.spent, message.party))
+            book.include(from_text(message.spent, message.party))
+        self.ledger.entries = list(book.entries)
         if self.plan is not None:
-            book = Ledger(self.plan.delta, self.plan.accountant, self.plan.division, list(self.ledger.entries))
-            book.include(self.plan.of(self.name))
+            book.include(self.purse.planned)
             self.plan.check(book)
 
     @property
@@ -312,7 +323,7 @@ class Host:
             unknown = sorted({as_text(value) for value in values.tolist()} - {as_text(v) for v in self.labels.tolist()})
             if unknown:
                 raise InputError(
-                    f"The labels y have the class {unknown[0]!r}, which is not among those of target_bounds."
+                    f"The labels y have the class {unknown[0]!r}, which is not among those given: {self.labels.tolist()}."
                 )
             return
         if self.task == "regression" and self.labels is None:
@@ -391,18 +402,28 @@ def _public(purse: Purse | None, public: Public | None) -> Public | None:
     return None if purse is None else public or Public()
 
 
+def _check_purse(owner: str, name: str, purse: Purse | None, public: Public | None) -> None:
+    """Raise where what belongs to a privacy budget does not fit together."""
+    if purse is None and public is not None:
+        raise parameter_error(owner, "purse", "given with 'public': without one nothing would be private", purse)
+    if purse is not None and purse.party != name:
+        raise parameter_error(owner, "purse", f"that of party {name!r}", purse.party)
+
+
 def check_labels(labels: Any, task: str) -> NDArray[Any]:
     """Return the public classes in order, or the public bounds of numbers; raise where they are missing."""
     if task == "regression":
         pair = as_bounds(labels)
         if pair is None:
             raise InputError(
-                f"With a privacy budget the bounds of the labels must be given: target_bounds=(low, high). Got {labels!r}."
+                "With a privacy budget the bounds of the labels must be given, target_bounds=(low, high) (of a Host: labels), "
+                f"low below high. Got {labels!r}."
             )
         return np.array(pair)
     if labels is None or isinstance(labels, str) or np.ndim(labels) != 1 or len(np.unique(np.asarray(labels))) < 2:
         raise InputError(
-            f"With a privacy budget the classes must be given, two or more: target_bounds=[...]. Got {labels!r}."
+            "With a privacy budget the classes must be given, two or more: target_bounds=[...] (of a Host: labels). "
+            f"Got {labels!r}."
         )
     return np.unique(np.asarray(labels))
 

@@ -141,6 +141,12 @@ class Preparation:
         steps: list[Any] = []
         columns = table.columns if table.matrix is None else tuple(self._dense(table).T)
         for position, (column, name) in enumerate(zip(columns, table.names, strict=True)):
+            bounded = isinstance(public.bounds, Mapping) and name in public.bounds
+            if column.dtype == object and bounded and name not in public.categories:
+                raise InputError(
+                    f"Column {name!r} of party {self.party!r} has bounds, and holds text. Make all of it numbers, or give its "
+                    f"values with categories={{{name!r}: [...]}}."
+                )
             if column.dtype == object or name in public.categories:
                 steps.append(_CategoryStep.of(public.categories.get(name), name, self.party))
             else:
@@ -288,17 +294,21 @@ class _BoundedStep:
 
     def transform(self, matrix: NDArray[Any]) -> NDArray[np.float32]:
         out = np.empty(matrix.shape, np.float32)
-        start, beyond, step = 0, False, max(1, BLOCK // max(1, matrix.shape[1]))
+        start, step = 0, max(1, BLOCK // max(1, matrix.shape[1]))
+        beyond = np.zeros(matrix.shape[1], bool)
         while start < len(matrix):
             block = matrix[start : start + step].astype(np.float64)
-            beyond = beyond or bool(((block < self.low) | (block > self.high)).any())
+            beyond |= ((block < self.low) | (block > self.high)).any(axis=0)
             kept = np.clip(block, self.low, self.high)  # before scaling: a huge number must not overflow
             scaled = 2 * (kept - self.low) / (self.high - self.low) - 1
             out[start : start + len(block)] = np.where(np.isnan(scaled), 0.0, scaled)
             start += len(block)
-        if beyond:  # that it happened, and not how often: the count is a figure of private rows
+        if beyond.any():  # that it happened, and not how often: the count is a figure of private rows
+            column = self.names[int(beyond.argmax())]
+            more = " and in others" if beyond.sum() > 1 else ""
             warnings.warn(
-                f"Party {self.party!r} has values beyond the bounds given; they were set to the bounds.",
+                f"Party {self.party!r} has values beyond the bounds given in column {column!r}{more}; they were set to the "
+                "bounds.",
                 FedOnceWarning,
                 stacklevel=2,
             )

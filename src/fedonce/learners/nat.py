@@ -99,6 +99,8 @@ class NAT(NetworkLearner):
 
     def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
         """Learn as the paper's FedOnce-L1 does: clipped and noisy gradients, towards targets that couple the rows."""
+        if all(entry.what != "NAT" for entry in purse.planned):
+            raise BudgetError(UNSOUND)
         private = purse.steps("NAT", rows, CLIP)
         training = Training(
             private.epochs, private.batch, self.rate, self.weight_decay, "constant", self.optimizer, private.event.steps

@@ -94,34 +94,45 @@ class Plan:
                 f"party {worst!r} spent most, {ledger.epsilon(worst):.4g} alone. Train again with the plan's noise."
             )
 
-    def to_file(self, path: Path) -> None:
+    def to_file(self, path: Path | str) -> None:
         """Write the plan as JSON, for the parties to read and to keep."""
         parties = dict.fromkeys(entry.party for entry in self.entries)
         content = {
             "fedonce plan": VERSION, "epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant,
             "division": self.division, "parties": {party: json.loads(to_text(self.of(party))) for party in parties},
         }  # fmt: skip
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        Path(path).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def from_file(cls, path: Path) -> Plan:
+    def from_file(cls, path: Path | str) -> Plan:
         """Read a plan, which may come from another party: every number is checked, and the sum against the budget."""
+        path = Path(path)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            if content.get("fedonce plan") != VERSION:
-                raise ValueError(f"its version is {content.get('fedonce plan')!r}, this program reads {VERSION}")
+            if not isinstance(content, dict) or content.get("fedonce plan") != VERSION:
+                raise ValueError(f"it does not say that it is one of version {VERSION}")
+            lacking = {"epsilon", "delta", "accountant", "division", "parties"} - set(content)
+            if lacking or not content["parties"]:
+                raise ValueError(f"it has no {', '.join(sorted(lacking)) or 'parties'}")
             check_budget(content["epsilon"], content["delta"], "a plan")
             epsilon, delta = float(content["epsilon"]), float(content["delta"])
             entries = [
-                entry for party, lines in content["parties"].items() for entry in from_text(json.dumps(lines), party)
+                entry
+                for party, lines in content["parties"].items()
+                for entry in from_text(json.dumps(lines), party, f"what party {party!r} may do cannot be read")
             ]
             plan = cls(epsilon, delta, content["accountant"], content["division"], tuple(entries))
         except OSError as error:
             raise InputError(f"The plan {path} cannot be read: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise InputError(f"{path} is not a plan of `fedonce privacy plan`: {error}.") from None
+            raise InputError(f"{path} is not a plan of `fedonce privacy plan`: {str(error).rstrip('.')}.") from None
         accountants.check(plan.accountant, plan.division, "a plan")
-        plan.check(plan.ledger(spent=True))
+        price = plan.ledger(spent=True).epsilon()
+        if not price <= epsilon * (1 + SLACK):
+            raise BudgetError(
+                f"{path}: what its parties may do costs epsilon {price:.4g}, more than the {epsilon:.4g} that it "
+                "promises. It was changed or made by other means; ask for the original, or make one with `fedonce privacy plan`."
+            )
         return plan
 
 
@@ -171,7 +182,8 @@ def _fit(tasks: Sequence[Task], epsilon: float, delta: float, accountant: str, c
         return dict.fromkeys(paid, 0.0)
 
     def noises(level: float) -> dict[Task, float]:
-        return {task: math.exp(-level) if common else task.noise(math.exp(2 * level)) for task in paid}
+        found = {task: math.exp(-level) if common else task.noise(math.exp(2 * level)) for task in paid}
+        return {task: max(noise, LEAST_NOISE) for task, noise in found.items()}
 
     def excess(level: float) -> float:
         events = [task.event(noise) for task, noise in noises(level).items()]
@@ -189,8 +201,8 @@ def _fit(tasks: Sequence[Task], epsilon: float, delta: float, accountant: str, c
         )
     while excess(high) < 0:
         high += 0.5
-        if min(noises(high).values()) < LEAST_NOISE:
-            return noises(high - 0.5)  # a budget so large that almost no noise is needed
+        if max(noises(high).values()) <= LEAST_NOISE:
+            return noises(high)  # a budget so large that it is not all used; less noise would be none
     level = low if low == high else float(brentq(excess, low, high, xtol=1e-4))
     while excess(level) > 0:
         level -= 1e-4
@@ -232,7 +244,10 @@ class Purse:
             allowed = (
                 ", ".join(repr(entry.what) for entry in self.planned if entry.what not in self.used) or "nothing more"
             )
-            raise BudgetError(f"Party {self.party!r} wants to spend on {what!r}; its plan allows {allowed}.")
+            raise BudgetError(
+                f"Party {self.party!r} wants to spend on {what!r}; its plan allows {allowed}. A new training needs a new plan, "
+                "and the budgets of both add up."
+            )
         self.used.add(what)
         return found[0]
 

@@ -90,23 +90,23 @@ class Ledger:
         return accountants.total(by_party, self.delta, self.accountant, self.division)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per entry, the price of each party alone, and the total: what the table shows."""
+        """Return a row per entry, in a party's first row the epsilon of that party alone, and the total."""
         rows: list[dict[str, Any]] = []
         for party in self.parties:
-            price = self.epsilon(party)
+            own = [entry for entry in self.entries if entry.party == party]
+            prices = [self.epsilon(party), *[None] * (len(own) - 1)]  # of all that the party did, in its first line
             rows += [
-                {"party": party, "what": entry.what, **describe(entry.event), "epsilon alone": price}
-                for entry in self.entries
-                if entry.party == party
+                {"party": party, "what": entry.what, **describe(entry.event), "party alone": price}
+                for entry, price in zip(own, prices, strict=True)
             ]
         mark = {"mark": NOMINAL} if self.nominal else {}
         return [*rows, {"party": "total", "what": f"{self.division}, {self.accountant}", **describe(None),
                         "epsilon": self.epsilon(), "delta": self.delta, **mark}]  # fmt: skip
 
     def __str__(self) -> str:
-        head = ("party", "what", "noise", "sampling", "steps", "epsilon alone")
+        head = ("party", "what", "noise", "sampling", "steps", "party alone")
         rows = self.rows()
-        table = [head, *(tuple(_cell(row.get(name)) for name in head) for row in rows[:-1])]
+        table = [head, *(tuple(_cell(row.get(name), name) for name in head) for row in rows[:-1])]
         widths = [max(len(row[column]) for row in table) for column in range(len(head))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table
@@ -116,9 +116,9 @@ class Ledger:
         return "\n".join([*lines, total])
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, name: str) -> str:
     if value is None:
-        return "-"
+        return "" if name == "party alone" else "-"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -144,9 +144,9 @@ def to_text(entries: Sequence[Entry]) -> str:
     return json.dumps(lines, separators=(",", ":"))
 
 
-def from_text(text: str, party: str) -> list[Entry]:
-    """Read what another party says that it spent, trusting nothing of its form."""
-    fail = f"The message of party {party!r} is refused: what it says of its privacy cannot be read"
+def from_text(text: str, party: str, fail: str = "") -> list[Entry]:
+    """Read what another party says that it spent, trusting nothing of its form; `fail` begins the error."""
+    fail = fail or f"The message of party {party!r} is refused: what it says of its privacy cannot be read"
     try:
         lines = json.loads(text)
     except (ValueError, RecursionError):
