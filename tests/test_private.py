@@ -147,9 +147,7 @@ def test_infinite_budget_clips_without_noise_with_every_learner():
 
 def test_data_beyond_the_bounds_are_set_to_them_and_the_user_is_told_once_for_a_party():
     X, y = problem(400)
-    with pytest.warns(
-        FedOnceWarning, match="values beyond the bounds given in column 0 and in others; they were set"
-    ) as told:
+    with pytest.warns(FedOnceWarning, match="values beyond the bounds given in column") as told:
         classifier(bounds=(-0.5, 0.5), host_epochs=1).fit(X, y)
     assert len(told) == 4
     assert len({str(warning.message) for warning in told}) == 4  # a party each, and nobody is told how often
