@@ -29,7 +29,7 @@ from fedonce import (
     tiles,
 )
 from fedonce.aggregation import PAPER, PRIVATE_CLASSES
-from fedonce.learners import NAT, PCA, Random
+from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.preparation import Public
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.noise import SecretRandom
@@ -285,12 +285,10 @@ def test_shares_steer_the_noise():
 def test_each_party_is_priced_by_its_own_rows():
     X, y = problem(800)
     has = np.arange(800) < 200
-    model = classifier(learner={"party2": "autoencoder"}, epochs={"party2": 3}, parties=2, dim=2).fit(
-        X, y, present={"party2": has}
-    )
+    learner = Autoencoder(private_batch=40, epochs=3)
+    model = classifier(learner=learner, parties=2, dim=2).fit(X, y, present={"party2": has})
     rate = {entry.party: entry.event.rate for entry in model.ledger_.entries if hasattr(entry.event, "rate")}
-    assert rate == {"party1": 0.25, "party2": 0.25}
-    assert model._guests["party2"].preparation.party == "party2"
+    assert rate == {"party1": 0.25, "party2": 0.2}  # 200 of 800, and 40 of the guest's own 200
     model = classifier(parties=2).fit(X, y, present={"party2": False})
     assert model.ledger_.parties == ("party1",)
     assert model.absent_ == ("party2",)
@@ -384,15 +382,18 @@ def test_infinity_is_set_to_the_bound():
         classifier(host_epochs=1).fit(X, y)
 
 
-def test_dropout_is_as_secret_as_noise():
+def test_dropout_is_as_secret_as_noise(monkeypatch):
     X, y = problem(200)
+    monkeypatch.setattr(SecretRandom, "poisson_sample", lambda self, n_rows, rate: np.arange(n_rows))
     recipe = replace(PRIVATE_CLASSES, dropout=0.5, guest_dropout=0.5, epochs=2)
     torch.manual_seed(0)
     before = torch.random.get_rng_state()
     models = [classifier(recipe=recipe, epsilon=math.inf, insecure_test_seed=None).fit(X, y) for _ in range(2)]
     assert torch.equal(before, torch.random.get_rng_state())
-    # No noise, the same rows and weights at the start, samples of a quarter each: the rest that differs is drawn in secret.
+    # No noise, the same weights at the start, every row in every step: nothing is left to differ but the dropout.
     assert not np.array_equal(*(model.predict_proba(X) for model in models))
+    still = [classifier(recipe=PRIVATE_CLASSES, epsilon=math.inf, insecure_test_seed=None).fit(X, y) for _ in range(2)]
+    np.testing.assert_array_equal(*(model.predict_proba(X) for model in still))
 
 
 def test_what_belongs_to_a_budget_fits_together():

@@ -128,10 +128,10 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         engine = self._engine(guests, table, present)
         if plan is not None:
             self._check_networks(preparations, table, purses)
-            self.plan_, self.ledger_ = (
-                plan,
-                purses[self.host_].ledger,
-            )  # it fills while parties train, and stays if they fail
+            self.plan_ = plan
+            self.ledger_ = purses[
+                self.host_
+            ].ledger  # all parties' own: it fills while they train, and stays if they fail
         with _progress(self.verbose):
             fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine, self._rounds())
         self._guests = engine.parties

@@ -269,11 +269,11 @@ class Host:
         examples = aggregation.Examples(rows, values, present, target)
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
         dims, history = list(self.dims.values()), list[Epoch]()
-        if self.purse is not None:
+        if self.purse is not None and self.ledger is not None:
             try:
                 self.model = private.fit(examples, dims, self.n_outputs, recipe, rng, device, self.purse)
             finally:  # what was spent stays spent, whatever happened
-                self.ledger.include(self.purse.spent)  # type: ignore[union-attr]
+                self.ledger.include(self.purse.spent)
         else:
             self.model, history = aggregation.fit(examples, dims, self.n_outputs, recipe, rng, device)
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))

@@ -86,8 +86,8 @@ def fit(
     dtype = torch.get_default_dtype()
     with torch_seeded(rng), one_thread(True):
         if recipe.fixed_encoder:
-            network = _encoder(own, recipe.encoder_dim, rng, device, purse)
-            recipe = replace(recipe, network=network, encoder_dim=int(network[-2].out_features))  # type: ignore[arg-type]
+            network, dim = _encoder(own, recipe.encoder_dim, rng, device, purse)
+            recipe = replace(recipe, network=network, encoder_dim=dim)
             device = torch.device("cpu")  # a small head in closed form
         model = build(own, dims, n_outputs, recipe).to(device, dtype)
         private = purse.steps(TRAINING, own, recipe.clip)
@@ -119,13 +119,15 @@ def fit(
     return model.cpu().eval()
 
 
-def _encoder(own: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> nn.Sequential:
-    """Return a private PCA of the host's own columns as a network that is not trained."""
+def _encoder(
+    own: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse
+) -> tuple[nn.Sequential, int]:
+    """Return a private PCA of the host's own columns as a network that is not trained, and how many values it gives."""
     pca = PCA()
     pca.fit_private(own, dim, rng, device, purse)
     flatten = [nn.Flatten()] if own.ndim > 2 and not pca.oriented_ else []
     network = nn.Sequential(*flatten, *pca.network(), nn.Hardtanh(-pca.bound, pca.bound))
-    return network.requires_grad_(False)
+    return network.requires_grad_(False), len(np.asarray(pca.directions_))
 
 
 def _train_head(

@@ -76,7 +76,7 @@ def test_delta_lowers_the_bound():
     assert bounds[0] > bounds[1] > bounds[2]
 
 
-@pytest.mark.parametrize(("epsilon", "low", "high"), [(2.0, 0.3, 1.0), (8.0, 1.8, 3.9)])
+@pytest.mark.parametrize(("epsilon", "low", "high"), [(2.0, 0.6, 0.75), (8.0, 2.8, 3.2)])
 def test_an_ideal_gaussian_is_bounded_as_published(epsilon, low, high):
     strength = audit.gaussian_strength(epsilon, 1e-5)
     guesses = audit.best_guesses(1000, strength, 1e-5)

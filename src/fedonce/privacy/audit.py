@@ -212,7 +212,7 @@ class _CanaryPurse(Purse):
         """Release a sum and the canaries' coordinates together, as one vector."""
         both = np.concatenate([np.ravel(total), sensitivity * self.coins])
         out = super().release(what, both, sensitivity)
-        noise = max(self.ledger.entries[-1].event.noise, 1e-12)  # type: ignore[union-attr]
+        noise = max(next(entry.event.noise for entry in self.planned if entry.what == what and entry.event), 1e-12)
         self.scores += out[total.size :] / (sensitivity * noise**2)  # the best linear statistic weighs by precision
         return out[: total.size].reshape(total.shape)
 
@@ -273,9 +273,8 @@ def p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: fl
     """
     accuracy = 1 / (1 + math.exp(-epsilon))
     tail = float(binom.sf(correct - 1, guesses, accuracy))
-    near = np.cumsum(
-        binom.pmf(np.arange(correct - 1, -1, -1), guesses, accuracy)
-    )  # P[correct - i <= X < correct], i = 1..
+    # P[correct - i <= X < correct] for i = 1, 2, ...
+    near = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, accuracy))
     alpha = float((near / np.arange(1, correct + 1)).max()) if correct else 0.0
     return min(1.0, tail + 2 * canaries * delta * alpha)
 
