@@ -12,9 +12,12 @@ SOURCE = Path(fedonce.__file__).parent
 # Imports point one way: a module may import those of its own layer or of lower ones.
 LAYERS = [
     {"errors"},
-    {"partition", "message", "targets", "randomness", "tables"},
-    {"datasets"},
+    {"disk", "envelope"},
+    {"ids", "partition", "targets", "randomness", "tables"},
+    {"message", "crypto", "alignment", "tablefiles"},
+    {"datasets", "matching", "reading"},
     {"preparation", "networks", "closedform", "privacy"},
+    {"storage", "leakage"},
     {"training"},
     {"learners"},
     {"aggregation"},
@@ -23,10 +26,14 @@ LAYERS = [
     {"multiround"},
     {"protocol", "engine", "presets"},
     {"estimators"},
-    {"demo"},
-    {"report"},
+    {"demo", "importance", "inspection", "onnx_export"},
+    {"report", "evaluation"},
     {"privacy/audit", "audit_report"},
-    {"cli", "cli_privacy"},
+    {"terminal"},
+    {"cli_tables"},
+    {"cli_guest", "cli_privacy", "cli_keys", "cli_align", "cli_export"},
+    {"cli_host"},
+    {"cli"},
 ]
 
 

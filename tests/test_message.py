@@ -87,7 +87,7 @@ def test_files_are_whole_and_read_with_the_same_care(tmp_path):
         Representation.from_file(path, "shop")
     with pytest.raises(InputError, match="use from_file"):
         Representation.from_bytes("shop.fedonce")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InputError, match="cannot be written"):
         sent.to_file(tmp_path / "nowhere" / "shop.fedonce")
 
 
@@ -139,19 +139,25 @@ def forge(data: bytes, tensors=None, **changes) -> bytes:
     """Rewrite a message's header or tensors; the checksum stays as it was unless it is changed too."""
     from safetensors.numpy import load
 
-    from fedonce.message import _checksum
+    from fedonce import envelope
 
     length = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8 : 8 + length])["__metadata__"] | changes
     found = load(data) | (tensors or {})
     header = {k: v for k, v in header.items() if v is not None}
     if "checksum" not in changes:
-        header["checksum"] = _checksum({k: v for k, v in header.items() if k != "checksum"}, found)
-    return save(found, metadata=header)
+        texts = {k: v for k, v in header.items() if k not in ("format", "checksum", "signature")}
+        header["checksum"] = envelope.checksum("message", texts, found)
+    return envelope._canonical(save(found, metadata=header))
 
 
 FORGERIES = {
-    "version": ({"format": "99"}, "format version is '99'"),
+    "version": ({"format": "message 99"}, "format version is '99'"),
+    "the version before": ({"format": "2"}, "format version is '2'"),
+    "another kind": ({"format": "rows 3"}, "another kind: 'rows'"),
+    "ids of a kind nobody knows": ({"ids": "rot13"}, "does not know"),
+    "ids announced": ({"ids": "hashed"}, "has none"),
+    "a word that is no rule": ({"normalised": "<b>"}, "does not know"),
     "checksum": ({"checksum": "0" * 64}, "checksum does not match"),
     "more rows than there are": ({"n": "11"}, r"shape \(10, 3\)"),
     "absurd rows": ({"n": "99999999999999"}, "not the sizes"),

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import datetime
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 from fedonce import FedOnceWarning, InputError
-from fedonce.preparation import HASHED_WIDTH, SKETCH_WIDTH, Preparation
+from fedonce.preparation import HASHED_WIDTH, SKETCH_WIDTH, Preparation, Public
 from fedonce.tables import Table
 
 
@@ -74,7 +77,7 @@ def test_many_categories_are_hashed_into_few_columns():
 
 def test_numbers_in_training_and_text_at_prediction():
     train = pd.DataFrame({"a": [1.0, 2.0]})
-    with pytest.raises(InputError, match="'a' of party 'shop' must hold numbers"):
+    with pytest.raises(InputError, match="'a' of party 'shop' was numbers at training and is text now"):
         prepare(train, pd.DataFrame({"a": ["x"]}))
 
 
@@ -162,3 +165,191 @@ def test_numbers_with_an_embedding_are_names(kind):
 def test_embeddings_that_do_not_fit_the_columns(embeddings, message):
     with pytest.raises(InputError, match=message):
         Preparation("shop", embeddings=embeddings).fit(Table.of(pd.DataFrame({"city": ["rome"], "age": [3]})))
+
+
+def dates(*texts):
+    return pd.DataFrame({"born": np.array(texts, dtype="datetime64[us]")})
+
+
+def test_dates_are_a_day_and_two_cycles():
+    # 2023 and 2025 have 365 days, and 2024-01-01 is a Monday.
+    out = prepare(dates("2024-01-01", "2024-01-03", "2024-01-02"))
+    np.testing.assert_allclose(out[:, 0], [-1.224745, 1.224745, 0], atol=1e-6)
+    np.testing.assert_allclose(out[0, 1:], [0, 1, 0, 1], atol=1e-7)
+    turn = 2 * np.pi * np.array([2 / 366, 2 / 7])
+    np.testing.assert_allclose(out[1, 1:], np.column_stack([np.sin(turn), np.cos(turn)]).ravel(), atol=1e-6)
+
+
+def test_time_of_day_counts_where_training_rows_had_it():
+    train = dates("2024-01-01T06:00", "2024-01-02")
+    assert prepare(train).shape == (2, 7)
+    np.testing.assert_allclose(prepare(train)[:, 5:], [[1, 0], [0, 1]], atol=1e-6)
+    assert prepare(dates("2024-01-01"), train).shape == (2, 5)
+
+
+def test_missing_dates_are_zeros_and_a_mark():
+    train = dates("2024-01-01", "NaT", "2025-06-01")
+    out = prepare(train)
+    assert out[1].tolist() == [0, 0, 0, 0, 0, 1]
+    assert out[[0, 2], -1].tolist() == [0, 0]
+    assert not prepare(dates("2024-01-01"), dates("NaT")).any()
+    with pytest.warns(FedOnceWarning, match="no value at all in column 'born'"):
+        prepare(dates("NaT"))
+
+
+def test_a_date_does_not_depend_on_its_company(rng):
+    train = dates(*(np.datetime64("1950-01-01", "us") + rng.integers(0, 2 * 10**15, 1001)))
+    out = prepare(train)
+    for row in (0, 500, 1000):
+        np.testing.assert_array_equal(prepare(train, train[row : row + 1])[0], out[row])
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        ("2000-01-01", "2020-01-01"),
+        (datetime.date(2000, 1, 1), datetime.datetime(2020, 1, 1)),
+        (10957, np.datetime64("2020-01-01")),
+    ],
+)
+def test_public_bounds_of_dates(bounds):
+    train = dates("2000-01-01T05:00", "2020-01-01", "NaT")
+    preparation = Preparation("shop", public=Public({"born": bounds})).fit(Table.of(train))
+    out = preparation.transform(Table.of(train[1:]))
+    np.testing.assert_allclose(out, [[1, 0, 1, np.sin(4 * np.pi / 7), np.cos(4 * np.pi / 7)], [0] * 5], atol=1e-6)
+    with pytest.warns(FedOnceWarning, match="beyond the bounds given in column 'born'"):
+        preparation.transform(Table.of(dates("1999-12-31")))
+
+
+def test_public_bounds_with_a_time_give_the_time_of_day():
+    train = Table.of(dates("2024-01-01"))
+    public = Public({"born": ("2024-01-01", "2024-12-31T23:59:59")})
+    assert Preparation("shop", public=public).fit(train).row_shape == (7,)
+
+
+@pytest.mark.parametrize("bounds", [("2020-01-01", "2000-01-01"), ("soon", "later"), 5, ("2020-01-01",)])
+def test_bounds_that_are_no_dates(bounds):
+    with pytest.raises(InputError, match="bounds of column 'born' of party 'shop' must be two dates"):
+        Preparation("shop", public=Public({"born": bounds})).fit(Table.of(dates("2024-01-01")))
+
+
+def test_dates_have_bounds_and_no_categories():
+    with pytest.raises(InputError, match="Column 'born' of party 'shop' has categories, and holds dates"):
+        Preparation("shop", public=Public(categories={"born": ["x"]})).fit(Table.of(dates("2024-01-01")))
+
+
+OF_KIND = {"numbers": [1.0, 2.0], "text": ["x", "y"], "dates": np.array(["2024-01-01"] * 2, "datetime64[us]")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("numbers", "text"), ("numbers", "dates"), ("text", "dates"), ("dates", "numbers"), ("dates", "text")],
+)
+def test_a_column_that_changed_its_kind(old, new):
+    with pytest.raises(
+        InputError, match=f"'age' of party 'shop' was {old} at training and is {new} now; give it as {old}"
+    ):
+        prepare(pd.DataFrame({"age": OF_KIND[old]}), pd.DataFrame({"age": OF_KIND[new]}))
+
+
+@pytest.mark.parametrize("later", [[np.nan], pd.array([None], dtype="string"), np.array(["NaT"], "datetime64[us]")])
+@pytest.mark.parametrize("old", ["numbers", "dates"])
+def test_nothing_but_missing_values_has_no_kind(old, later):
+    out = prepare(pd.DataFrame({"age": OF_KIND[old]}), pd.DataFrame({"age": later}))
+    assert not out.any()
+
+
+def test_text_has_no_place_among_pixels():
+    with pytest.raises(InputError, match="'a' of party 'shop' must hold numbers, as pixels .* Got dates"):
+        prepare(pd.DataFrame({"a": OF_KIND["dates"]}), shape=(1, 1, 1))
+
+
+MIXED = pd.DataFrame(
+    {
+        "n": [0.1, None, 1 / 3],
+        "same": [5, 5, 5],
+        "b": [True, False, True],
+        "c": ["x", None, "y"],
+        "d": np.array(["2024-01-01T05:00", "NaT", "2023-05-06"], "datetime64[us]"),
+    }
+)
+PUBLIC = Public({"n": (0, 1), "same": (0, 9), "b": (0, 1), "d": ("2000-01-01", "2030-01-01")}, {"c": ["x", "y"]})
+MANY = pd.DataFrame({"id": [f"c{j % 70}" for j in range(100)]})
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (MIXED, {}),
+        (MIXED, {"public": PUBLIC}),
+        (MANY, {}),
+        (MANY, {"embeddings": (4,)}),
+        (np.arange(8.0).reshape(2, 4) / 7, {}),
+        (np.arange(8).reshape(2, 4), {"shape": (1, 2, 2)}),
+        (np.arange(8).reshape(2, 4), {"shape": (1, 2, 2), "public": Public((0, 9))}),
+        (sparse.random(5, 2000, 0.01, format="csr", random_state=0), {}),
+    ],
+    ids=["mixed", "public", "hashed", "codes", "matrix", "pixels", "public pixels", "sketch"],
+)
+def test_a_stored_preparation_gives_the_same_bits(data, options):
+    table = Table.of(data)
+    preparation = Preparation("shop", **options).fit(table)
+    again = Preparation.from_json(json.loads(json.dumps(preparation.to_json(), allow_nan=False)))
+    out = preparation.transform(table)
+    np.testing.assert_array_equal(again.transform(table), out)
+    assert again.row_shape == preparation.row_shape == out.shape[1:]
+    assert again.names == preparation.names
+
+
+def test_names_that_json_has_not():
+    preparation = Preparation("shop").fit(Table.of(pd.DataFrame({("a", 1): [1.0, 2.0]})))
+    with pytest.raises(
+        InputError, match=r"Column \('a', 1\) of party 'shop' .* a tuple; name columns by text or integers"
+    ):
+        preparation.to_json()
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (["party"], 3),
+        (["names"], ["n", 1.5, "b", "c", "d"]),
+        (["names"], []),
+        (["whole"], True),
+        (["named"], None),
+        (["sketched"], True),
+        (["shape"], [0]),
+        (["embeddings"], [1]),
+        (["steps"], []),
+        (["steps", 0], "number"),
+        (["steps", 0, "kind"], "pickle"),
+        (["steps", 0, "kind"], "pixels"),
+        (["steps", 0, "kind"], []),
+        (["steps", 0, "mean"], [1.0, 2.0]),
+        (["steps", 0, "mean"], ["1"]),
+        (["steps", 0, "mean"], [float("nan")]),
+        (["steps", 0, "mean"], [10**400]),
+        (["steps", 0, "scale"], [0.0]),
+        (["steps", 0, "marked"], [7]),
+        (["steps", 3, "values"], ["x", "x"]),
+        (["steps", 3, "values"], None),
+        (["steps", 3, "counts"], [1]),
+        (["steps", 4, "days"], {}),
+        (["steps", 4, "timed"], 1),
+    ],
+)
+def test_a_damaged_preparation_is_refused(where, value):
+    content = Preparation("shop").fit(Table.of(MIXED)).to_json()
+    inner = content
+    for key in where[:-1]:
+        inner = inner[key]
+    inner[where[-1]] = value
+    with pytest.raises(InputError, match="stored preparation"):
+        Preparation.from_json(content)
+    with pytest.raises(InputError, match="must be a dict; got list"):
+        Preparation.from_json([])
+
+
+def test_row_shape_needs_a_fit():
+    with pytest.raises(InputError, match="'shop' has not learnt"):
+        Preparation("shop").row_shape  # noqa: B018

@@ -269,15 +269,22 @@ def loss(raw: Tensor, target: Tensor, smoothing: float) -> Tensor:
     return F.cross_entropy(raw, target, label_smoothing=smoothing)
 
 
-def untrained(own: Rows, dims: Sequence[int], n_outputs: int, recipe: Recipe) -> nn.Module:
+def untrained(
+    shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe, sizes: Sequence[int] = ()
+) -> nn.Module:
     """Make the host's model, with as many members as the recipe has."""
-    members = [build(own, dims, n_outputs, recipe) for _ in range(recipe.members)]
+    members = [build(shape, dims, n_outputs, recipe, sizes) for _ in range(recipe.members)]
     return members[0] if len(members) == 1 else Ensemble(members)
 
 
-def build(own: Rows, dims: Sequence[int], n_outputs: int, recipe: Recipe) -> AggregationModel:
-    """Make the host's model for its own rows and guests of so many values each; weights are drawn from torch's generator."""
-    return AggregationModel(own.shape[1:], dims, n_outputs, recipe, code_sizes(recipe.network, own))
+def build(
+    shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe, sizes: Sequence[int] = ()
+) -> AggregationModel:
+    """Make the host's model for own rows of a shape and guests of so many values; weights are drawn from torch's generator.
+
+    `sizes` are those of `networks.code_sizes`.
+    """
+    return AggregationModel(shape, dims, n_outputs, recipe, sizes)
 
 
 def _train(
@@ -290,7 +297,8 @@ def _train(
 ) -> tuple[AggregationModel, list[Epoch]]:
     dtype = torch.get_default_dtype()
     with torch_seeded(rng), one_thread(not fits_cnn0(examples.own.shape[1:])):
-        model = build(examples.own, dims, n_outputs, recipe).to(device, dtype)
+        sizes = code_sizes(recipe.network, examples.own)
+        model = build(examples.own.shape[1:], dims, n_outputs, recipe, sizes).to(device, dtype)
         arrays = (examples.own, examples.values, examples.present)
         tensors = [torch.from_numpy(array).to(device, dtype) for array in arrays]
         if recipe.standardise:

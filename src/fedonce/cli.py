@@ -16,8 +16,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from fedonce import __version__
+from fedonce.cli_align import align
+from fedonce.cli_export import export
+from fedonce.cli_guest import guest, inspect
+from fedonce.cli_host import host
+from fedonce.cli_keys import keys
 from fedonce.cli_privacy import privacy
-from fedonce.errors import BudgetError, FedOnceError, MessageError
+from fedonce.errors import AbsentPartyError, BudgetError, FedOnceError, MessageError
 
 if TYPE_CHECKING:
     from fedonce.demo import Demonstration
@@ -32,10 +37,9 @@ errors = Console(stderr=True)
 
 
 def exit_code(error: FedOnceError) -> int:
-    """Return the exit code of an error: 3 input data, 4 message, 5 privacy budget."""
-    if isinstance(error, BudgetError):
-        return 5
-    return 4 if isinstance(error, MessageError) else 3
+    """Return the exit code of an error: 3 input data, 4 message, 5 privacy budget, 6 party absent or late."""
+    codes: dict[type[FedOnceError], int] = {MessageError: 4, BudgetError: 5, AbsentPartyError: 6}
+    return next((code for kind, code in codes.items() if isinstance(error, kind)), 3)
 
 
 def main() -> None:
@@ -197,6 +201,12 @@ def fetch(
         typer.echo(f"{key:9} {value:,}" if type(value) is int else f"{key:9} {value}")
 
 
+app.add_typer(guest, name="guest")
+app.command()(inspect)
+app.add_typer(host, name="host")
+app.add_typer(align, name="align")
+app.add_typer(keys, name="keys")
+app.command()(export)
 app.add_typer(privacy, name="privacy")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fedonce.errors import InputError, parameter_error
+from fedonce.terminal import to_json
 
 if TYPE_CHECKING:
     from fedonce.privacy.ledger import Ledger
@@ -60,7 +60,7 @@ def epsilon(
         "saving": saving,
     }  # fmt: skip
     if as_json:
-        typer.echo(_json(told))
+        typer.echo(to_json(told))
         return
     typer.echo(f"epsilon {found[division]:.4g} at delta {delta:.3g} ({division} division, {accountant} accountant)")
     typer.echo(f"{parties} x {steps} steps, each row sampled with probability {batch / rows:.4g}, noise {noise:.4g}")
@@ -130,7 +130,7 @@ def plan(
         made.to_file(out)
     ledger = made.ledger(spent=True)
     if as_json:
-        typer.echo(_json({"plan": None if out is None else str(out), "ledger": ledger.rows()}))
+        typer.echo(to_json({"plan": None if out is None else str(out), "ledger": ledger.rows()}))
         return
     show(ledger, f"plan for epsilon {epsilon:g}")
     if out is not None:
@@ -161,7 +161,7 @@ def audit(
     findings = audit_report.run(epsilon, models, canaries, seed, lambda what: progress.print(what, highlight=False))
     path = audit_report.write(findings, out)
     if as_json:
-        typer.echo(_json({"report": str(path), **findings.figures()}))
+        typer.echo(to_json({"report": str(path), **findings.figures()}))
         return
     for line in findings.lines():
         typer.echo(line)
@@ -187,19 +187,6 @@ def _shown(value: Any, name: str) -> str:
     if value is None:
         return "" if name == "party alone" else "-"
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _json(value: Any) -> str:
-    """Return JSON; infinity, which JSON does not have, as text."""
-
-    def plain(each: Any) -> Any:
-        if isinstance(each, float) and not math.isfinite(each):
-            return str(each)
-        if isinstance(each, dict):
-            return {key: plain(inner) for key, inner in each.items()}
-        return [plain(inner) for inner in each] if isinstance(each, list | tuple) else each
-
-    return json.dumps(plain(value), indent=2)
 
 
 def _names(parties: str, owner: str) -> list[str]:

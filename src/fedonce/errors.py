@@ -22,6 +22,10 @@ class BudgetError(FedOnceError, ValueError):
     """A privacy budget does not allow what is asked for, or was not kept."""
 
 
+class AbsentPartyError(FedOnceError, TimeoutError):
+    """Too few parties answered in time."""
+
+
 class FedOnceWarning(UserWarning):
     """Something works, though perhaps not as the caller meant it."""
 

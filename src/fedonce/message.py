@@ -8,9 +8,7 @@ or header entry is refused, so that nothing else can travel along.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import tempfile
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -18,20 +16,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_tensors
-from safetensors.numpy import save as save_tensors
 
+from fedonce import envelope
+from fedonce.disk import write_file
+from fedonce.envelope import Refusal
 from fedonce.errors import MessageError, parameter_error
 
-FORMAT = "2"
+KIND = "message"
 BITS = (32, 16, 8, 4)
-HEADER_LIMIT = 3072  # bytes of header; with the scale this keeps a message without ids under payload + 4 KiB
 SCALES_LIMIT = 64  # so many columns have a scale each; wider representations share one
 ROWS_LIMIT = 2**40
 DIM_LIMIT = 2**20
 VALUE_LIMIT = 1e12  # representations are of moderate size; larger numbers would upset the host's arithmetic
-_KEYS = ("format", "run", "party", "rows", "n", "d", "bits", "learner", "noise", "note", "spent", "checksum")
+ID_LIMIT = 256  # bytes of an id
+_KEYS = ("run", "party", "rows", "n", "d", "bits", "learner", "noise", "note", "spent")
+_OPTIONAL = ("ids", "normalised", "model")  # empty where they are missing
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,6 @@ class Scale:
         return int(2**bits) - 1
 
 
-def is_name(name: object) -> bool:
-    """Tell whether something can name a party: printable text of 1 to 100 bytes."""
-    return isinstance(name, str) and name.isprintable() and 1 <= len(name.encode(errors="replace")) <= 100
-
-
 def row_digest(n_rows: int, ids: NDArray[np.uint8] | None = None) -> str:
     """Return the name of an order of rows: that of their ids, or of their positions where they have none."""
     digest = hashlib.sha256(f"fedonce rows {n_rows}\n".encode())
@@ -116,7 +110,15 @@ class Representation:
     present : boolean array of shape (n,) or None
         Which of the n agreed rows the guest has; `values` holds those m rows. None: all of them.
     ids : array of shape (m, width) of bytes, or None
-        An opaque key per row, where the parties have not agreed on an order.
+        A key per row, where the parties have not agreed on an order.
+    naming : str
+        What the keys are: "keyed" and the fingerprint of the secret, "hashed" or "plain"; empty without ids.
+    forms : tuple of str
+        How ids were made alike before: see `fedonce.ids.normalise`.
+    model : str
+        Digest of the guest's model, the same at training and at prediction; empty: not told.
+    signature : str
+        Of `checksum`, by `fedonce.crypto`; empty: none.
     bits : int
         Bits per value: 32 and 16 are floats, 8 and 4 are integers with a scale.
     learner, note : str
@@ -135,6 +137,10 @@ class Representation:
     run: str = "local"
     present: NDArray[np.bool_] | None = None
     ids: NDArray[np.uint8] | None = None
+    naming: str = ""
+    forms: tuple[str, ...] = ()
+    model: str = ""
+    signature: str = ""
     learner: str = ""
     noise: float = 0.0
     note: str = ""
@@ -175,8 +181,8 @@ class Representation:
 
     @property
     def maker(self) -> str:
-        """Digest of how the values were made: learner, dimension, bits, noise, scale. It stays while the guest's model does."""
-        digest = hashlib.sha256(f"{self.learner} {self.dim} {self.bits} {self.noise!r}".encode())
+        """Digest of how the values were made: model, learner, dimension, bits, noise, scale. It stays while the model does."""
+        digest = hashlib.sha256(f"{self.model} {self.learner} {self.dim} {self.bits} {self.noise!r}".encode())
         if self.scale is not None:
             digest.update(self.scale.low.tobytes() + self.scale.high.tobytes())
         return digest.hexdigest()
@@ -197,8 +203,17 @@ class Representation:
         """Bytes of the whole message."""
         return len(self.to_bytes())
 
+    @property
+    def checksum(self) -> str:
+        """The sha256 of all that the message says: what is signed."""
+        return envelope.checksum(KIND, *self._content())
+
     def to_bytes(self) -> bytes:
         """Return the message as the bytes of a `*.fedonce` file."""
+        return envelope.pack(KIND, *self._content(), self.signature)
+
+    def _content(self) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
+        """Return the message's texts and arrays."""
         tensors = {"values": self._encoded()}
         if self.bits <= 8 and self.scale is not None:
             tensors |= {"low": self.scale.low, "high": self.scale.high}
@@ -207,16 +222,12 @@ class Representation:
         if self.ids is not None:
             tensors["ids"] = np.ascontiguousarray(self.ids)
         header = {
-            "format": FORMAT, "run": self.run, "party": self.party, "rows": self.rows,
+            "run": self.run, "party": self.party, "rows": self.rows,
             "n": str(self.n_rows), "d": str(self.dim), "bits": str(self.bits),
             "learner": self.learner, "noise": repr(float(self.noise)), "note": self.note, "spent": self.spent or "none",
         }  # fmt: skip
-        header["checksum"] = _checksum(header, tensors)
-        if len(json.dumps(header).encode()) > HEADER_LIMIT - 600:
-            raise MessageError(
-                f"The texts of the message of party {self.party!r} (run, learner, note) are too long; shorten them."
-            )
-        return _canonical(save_tensors(tensors, metadata=header))
+        more = {"ids": self.naming, "normalised": ",".join(self.forms), "model": self.model}
+        return header | {key: text for key, text in more.items() if text}, tensors
 
     def _encoded(self) -> NDArray[Any]:
         """Return the values as they lie in the file."""
@@ -238,91 +249,61 @@ class Representation:
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise parameter_error("from_bytes", "data", "the bytes of a message (for a path, use from_file)", data)
-        data = bytes(data)
-        header = _read_header(data, party)
-        fail = _Failure(party if party is not None else header["party"])
-        if party is not None and header["party"] != party:
-            raise fail(f"the message says it is from party {header['party']!r}")
-        n, d, bits = (fail.integer(header, key) for key in ("n", "d", "bits"))
+        read = envelope.unpack(bytes(data), KIND, _KEYS, party, _OPTIONAL)
+        fail = _Failure(read.header["party"])
+        n, d, bits = (fail.integer(read.header, key) for key in ("n", "d", "bits"))
         if bits not in BITS or not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
             raise fail(f"n={n}, d={d}, bits={bits} are not the sizes of a message")
-        try:
-            tensors = load_tensors(data)
-        except (SafetensorError, ValueError, KeyError, TypeError) as error:
-            raise fail(f"the file cannot be read ({error})") from None
-        if header["checksum"] != _checksum({k: v for k, v in header.items() if k != "checksum"}, tensors):
-            raise fail("the checksum does not match its content; ask for the file again")
-        return _decode(cls, header, tensors, n, d, bits, fail)
+        return _decode(cls, read, n, d, bits, fail)
 
     def to_file(self, path: str | Path) -> Path:
         """Write the message as a `*.fedonce` file, whole or not at all."""
-        target = Path(path)
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            file.write(self.to_bytes())
-        return Path(file.name).replace(target)
+        return write_file(path, self.to_bytes())
 
     @classmethod
     def from_file(cls, path: str | Path, party: str | None = None) -> Representation:
         """Read a `*.fedonce` file, as carefully as `from_bytes`."""
-        return cls.from_bytes(Path(path).read_bytes(), party)
+        return cls.from_bytes(envelope.read_bytes(path, "message"), party)
 
 
 _FLOAT16_RANGE = (-65504.0, 65504.0)
 
 
-class _Failure:
-    """Makes the errors about one party's message."""
+class _Failure(Refusal):
+    """Makes the errors about one party's message, and reads its numbers."""
 
     def __init__(self, party: str) -> None:
-        self.party = party
-
-    def __call__(self, what: str) -> MessageError:
-        return MessageError(f"The message of party {self.party!r} is refused: {what}.")
+        super().__init__(KIND, party)
 
     def integer(self, header: dict[str, str], key: str) -> int:
+        """Read a count."""
         text = header[key]
         if not text.isascii() or not text.isdigit() or len(text) > 15:
             raise self(f"its {key!r} is {text!r}, not a number")
         return int(text)
 
     def noise(self, header: dict[str, str]) -> float:
+        """Read the scale of noise."""
         text = header["noise"]
         if not re.fullmatch(r"\d{1,12}(\.\d{1,20})?(e-\d{1,3})?", text):
             raise self(f"its 'noise' is {text!r}, not a scale")
         return float(text)
 
-
-def _read_header(data: bytes, party: str | None) -> dict[str, str]:
-    """Read the header's texts before anything is allocated: safetensors puts them, as JSON, in front."""
-    fail = _Failure(party or "unknown")
-    length = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or not 2 <= length <= min(len(data) - 8, HEADER_LIMIT):
-        raise fail("it is not a fedonce message, or it is cut short")
-    try:
-        header = json.loads(data[8 : 8 + length].decode()).get("__metadata__")
-    except (ValueError, AttributeError, RecursionError):
-        raise fail("its header cannot be read") from None
-    if not isinstance(header, dict) or header.get("format") is None:
-        raise fail("it is not a fedonce message")
-    if header["format"] != FORMAT:
-        raise fail(f"its format version is {header['format']!r}, this program reads {FORMAT!r}; update the older side")
-    if set(header) != set(_KEYS) or not all(isinstance(value, str) for value in header.values()):
-        raise fail(f"its header must have the entries {', '.join(_KEYS)} and no others")
-    if not is_name(header["party"]):
-        raise fail("its party is not a name: printable text of 1 to 100 bytes")
-    return header
+    def naming(self, header: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+        """Read how rows are named, and how ids were made alike."""
+        label, forms = header.get("ids", ""), header.get("normalised", "")
+        if not re.fullmatch(r"|plain|hashed|keyed [0-9a-f]{16}", label) or not re.fullmatch(r"|[a-z,]{1,40}", forms):
+            raise self(
+                f"it says of its ids {label[:40]!r}, normalised {forms[:40]!r}, which this program does not know"
+            )
+        return label, tuple(forms.split(",")) if forms else ()
 
 
 def _decode(
-    cls: type[Representation],
-    header: dict[str, str],
-    tensors: dict[str, NDArray[Any]],
-    n: int,
-    d: int,
-    bits: int,
-    fail: _Failure,
+    cls: type[Representation], read: envelope.Envelope, n: int, d: int, bits: int, fail: _Failure
 ) -> Representation:
     """Check every tensor against the header, and decode."""
+    header, tensors = read.header, read.tensors
     unknown = set(tensors) - {"values", "low", "high", "present", "ids"}
     if unknown or "values" not in tensors:
         raise fail(f"it carries tensors {sorted(tensors)}")
@@ -330,8 +311,8 @@ def _decode(
     if "present" in tensors:
         _expect(tensors, "present", np.uint8, (ceil(n / 8),), fail)
         m = int(np.bitwise_count(tensors["present"]).sum())
-    if "ids" in tensors and (tensors["ids"].ndim != 2 or tensors["ids"].dtype != np.uint8 or len(tensors["ids"]) != m):
-        raise fail(f"its ids have shape {tensors['ids'].shape}, {m} rows of bytes were announced")
+    naming, forms = fail.naming(header)
+    _check_ids(tensors.get("ids"), naming, m, n, fail)
     scale, codes = None, None
     if bits > 8:
         if "low" in tensors or "high" in tensors:
@@ -350,9 +331,31 @@ def _decode(
         raise fail("it marks rows as present beyond its last one")
     return cls(
         party=header["party"], values=values, rows=header["rows"], bits=bits, scale=scale, run=header["run"],
-        present=present, ids=tensors.get("ids"), learner=header["learner"], noise=fail.noise(header), note=header["note"],
+        present=present, ids=tensors.get("ids"), naming=naming, forms=forms, model=header.get("model", ""),
+        signature=read.signature, learner=header["learner"], noise=fail.noise(header), note=header["note"],
         spent=None if header["spent"] == "none" else header["spent"], codes=codes,
     )  # fmt: skip
+
+
+def _check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: _Failure) -> None:
+    """Check that ids are there where they are announced, in the announced form."""
+    if ids is None:
+        if naming:
+            raise fail("it announces ids and has none")
+        return
+    if (
+        not naming
+        or ids.ndim != 2
+        or ids.dtype != np.uint8
+        or len(ids) != m
+        or m != n
+        or not 1 <= ids.shape[1] <= ID_LIMIT
+    ):
+        raise fail(
+            f"its ids ({naming[:6] or 'not announced'}) have shape {ids.shape}, {m} rows of bytes were announced"
+        )
+    if naming != "plain" and ids.shape[1] != 8:
+        raise fail(f"its hashes have {ids.shape[1]} bytes instead of 8")
 
 
 def _read_scale(tensors: dict[str, NDArray[Any]], d: int, fail: _Failure) -> Scale:
@@ -373,23 +376,6 @@ def _expect(tensors: dict[str, NDArray[Any]], name: str, dtype: Any, shape: tupl
         raise fail(
             f"its {name!r} are {found.dtype} of shape {found.shape}, announced were {np.dtype(dtype)} of shape {shape}"
         )
-
-
-def _canonical(data: bytes) -> bytes:
-    """Put the header's entries in order: safetensors writes them in any, and the same message must be the same bytes."""
-    length = int.from_bytes(data[:8], "little")
-    header = json.dumps(json.loads(data[8 : 8 + length]), sort_keys=True, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)
-    return len(header).to_bytes(8, "little") + header + data[8 + length :]
-
-
-def _checksum(header: dict[str, str], tensors: dict[str, NDArray[Any]]) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(tensors):
-        tensor = np.ascontiguousarray(tensors[name])
-        digest.update(f"{name} {tensor.dtype.str} {tensor.shape}\n".encode())
-        digest.update(tensor.data if tensor.size else b"")
-    return digest.hexdigest()
 
 
 def _pack_nibbles(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -24,8 +24,9 @@ from torch import Tensor, nn
 from fedonce import aggregation
 from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.learners import Auto, NetworkLearner
+from fedonce.matching import HostRows
 from fedonce.message import BITS, SCALES_LIMIT, Representation, Scale, Traffic, row_digest
-from fedonce.networks import encoder
+from fedonce.networks import TUNED_HIDDEN, Correction, code_sizes, encoder
 from fedonce.party import Guest, Host, Tuned, arrange
 from fedonce.randomness import party_generator, torch_seeded
 from fedonce.tables import Table
@@ -33,7 +34,6 @@ from fedonce.training import Batch, Epoch, Rows, Training, one_thread, pick_devi
 
 logger = logging.getLogger(__name__)
 
-HIDDEN = (128, 64)  # of the network of a guest whose learner is none
 DIM_LIMIT = 4096  # values a row that a guest may announce without having sent any
 # Models that are good already take smaller steps than new ones, and the smaller the fewer there are: shares of the host
 # recipe's rate an epoch, and at most. Chosen on validation rows of phishing and superconduct.
@@ -101,6 +101,7 @@ class Rounds:
         return replace(base, batch=batch, rate=rate, steps=steps, epochs=ceil(steps / per_epoch))
 
 
+@runtime_checkable
 class RoundsEngine(Protocol):
     """How the messages of rounds travel. A guest that does not answer is simply not in the result."""
 
@@ -192,7 +193,10 @@ class HostSide:
         if cold:
             host.dims = {party: message.dim for party, message in self.opened.items()}
             with torch_seeded(self.rng):
-                host.model = aggregation.untrained(self.rows, list(host.dims.values()), host.n_outputs, self.recipe)
+                host.sizes = code_sizes(self.recipe.network, self.rows)
+                host.model = aggregation.untrained(
+                    self.rows.shape[1:], list(host.dims.values()), host.n_outputs, self.recipe, host.sizes
+                )
         assert host.model is not None
         self.model = host.model.to(self.device, self.dtype).train()
 
@@ -222,7 +226,7 @@ class HostSide:
                     f"{self.opened[party].bits} with which the party opened rounds."
                 )
         rows = _batch_digest(batch)
-        arranged = arrange(list(messages.values()), self.host.dims, len(batch), self.host.run, rows)
+        arranged = arrange(list(messages.values()), self.host.dims, HostRows(len(batch), digest=rows), self.host.run)
         values, present = (torch.from_numpy(array).to(self.device, self.dtype) for array in arranged)
         values.requires_grad_()
         where = torch.from_numpy(batch).to(self.device)
@@ -327,7 +331,7 @@ class GuestSide:
         if isinstance(learner, NetworkLearner):
             self.guest.tuned = Tuned()
             return learner.start(self.rows, self.dim, self.device)
-        network = encoder(self.rows.shape[1:], HIDDEN, self.dim)
+        network = encoder(self.rows.shape[1:], TUNED_HIDDEN, self.dim)
         self.guest.tuned = Tuned(network, alone=True)
         return network
 
@@ -345,7 +349,7 @@ class GuestSide:
             return tuned.network
         values = self.guest.values(self.rows)
         self.dim, self.base = values.shape[1], self._tensor(values)
-        correction = _Correction(self.rows.shape[1:], values)
+        correction = Correction(self.rows.shape[1:], values)
         self.guest.tuned = Tuned(correction)
         return correction
 
@@ -413,24 +417,6 @@ class GuestSide:
         self.network.cpu().eval()
         self.guest.scale = Scale.fit(self.guest.values(self.rows), self.guest.bits)
         return self.guest.message(np.zeros((0, self.dim), np.float32), None).to_bytes()
-
-
-class _Correction(nn.Module):
-    """A network added to values that a learner gives: nothing at first, and then in steps as large as the values spread."""
-
-    def __init__(self, shape: tuple[int, ...], values: Rows) -> None:
-        super().__init__()
-        self.network = encoder(shape, HIDDEN, values.shape[1])
-        last = [layer for layer in self.network.modules() if isinstance(layer, nn.Linear)][-1]
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-        self.spread: Tensor
-        self.register_buffer("spread", torch.from_numpy(np.maximum(values.std(axis=0), 1e-6)))
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Give what is to be added to the values of rows."""
-        added: Tensor = self.network(rows) * self.spread
-        return added
 
 
 def _batch_digest(batch: Batch) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from fedonce.errors import parameter_error
 
 SMALLEST_CNN0_IMAGE = 6  # pixels a side; below, nothing is left after CNN0's convolutions and pooling
 SMALLEST_CNN1_IMAGE = 14
+TUNED_HIDDEN = (128, 64)  # of the network that rounds train for a guest whose learner is none
 
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh}
@@ -209,3 +211,21 @@ class Standardise(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Standardise rows."""
         return (rows - self.mean) / self.scale
+
+
+class Correction(nn.Module):
+    """A network added to values that a learner gives: nothing at first, and then in steps as large as the values spread."""
+
+    def __init__(self, shape: tuple[int, ...], values: NDArray[Any]) -> None:
+        super().__init__()
+        self.network = encoder(shape, TUNED_HIDDEN, values.shape[1])
+        last = [layer for layer in self.network.modules() if isinstance(layer, nn.Linear)][-1]
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.spread: Tensor
+        self.register_buffer("spread", torch.from_numpy(np.maximum(values.std(axis=0), 1e-6)))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Give what is to be added to the values of rows."""
+        added: Tensor = self.network(rows) * self.spread
+        return added

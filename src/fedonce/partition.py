@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedonce.envelope import is_name
 from fedonce.errors import InputError, parameter_error
-from fedonce.message import is_name
 from fedonce.tables import Table
 
 

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from fedonce.aggregation import AggregationModel, Examples, Recipe, build, drop_guests, loss
 from fedonce.closedform import ClosedForm
 from fedonce.errors import parameter_error
-from fedonce.learners import PCA, Learner
+from fedonce.learners import PCA, Learner, orientations
+from fedonce.networks import code_sizes
 from fedonce.privacy.budget import Plan, Purse, Task, calibrate, steps_task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
 from fedonce.randomness import torch_seeded
@@ -89,7 +90,7 @@ def fit(
             network, dim = _encoder(own, recipe.encoder_dim, rng, device, purse)
             recipe = replace(recipe, network=network, encoder_dim=dim)
             device = torch.device("cpu")  # a small head in closed form
-        model = build(own, dims, n_outputs, recipe).to(device, dtype)
+        model = build(own.shape[1:], dims, n_outputs, recipe, code_sizes(recipe.network, own)).to(device, dtype)
         private = purse.steps(TRAINING, own, recipe.clip)
         training = replace(
             recipe.training(len(own)), batch=private.batch, steps=private.event.steps, epochs=private.epochs
@@ -125,9 +126,21 @@ def _encoder(
     """Return a private PCA of the host's own columns as a network that is not trained, and how many values it gives."""
     pca = PCA()
     pca.fit_private(own, dim, rng, device, purse)
-    flatten = [nn.Flatten()] if own.ndim > 2 and not pca.oriented_ else []
-    network = nn.Sequential(*flatten, *pca.network(), nn.Hardtanh(-pca.bound, pca.bound))
-    return network.requires_grad_(False), len(np.asarray(pca.directions_))
+    return _as_encoder(pca, own.shape[1:]), len(np.asarray(pca.directions_))
+
+
+def _as_encoder(pca: PCA, shape: tuple[int, ...]) -> nn.Sequential:
+    """Return a PCA of rows of a shape as a network that is not trained."""
+    flatten = [nn.Flatten()] if len(shape) > 1 and not pca.oriented_ else []
+    return nn.Sequential(*flatten, *pca.network(), nn.Hardtanh(-pca.bound, pca.bound)).requires_grad_(False)
+
+
+def untrained_encoder(shape: tuple[int, ...], weight_shape: tuple[int, int]) -> nn.Sequential:
+    """Return the encoder that a private training makes of rows of a shape, without what was learnt: for loading a model."""
+    dim, width = weight_shape
+    pca = PCA()
+    pca.mean_, pca.directions_, pca.oriented_ = np.zeros(width), np.zeros((dim, width)), orientations.fits(shape)
+    return _as_encoder(pca, shape)
 
 
 def _train_head(

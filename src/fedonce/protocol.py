@@ -15,14 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce import multiround
+from fedonce.errors import InputError
 from fedonce.message import Representation, Traffic
 from fedonce.multiround import Rounds, RoundsEngine
 from fedonce.party import Host
 from fedonce.training import Epoch
 
 
-class Engine(RoundsEngine, Protocol):
-    """How messages travel. A guest that does not answer is simply not in the result."""
+class Engine(Protocol):
+    """How messages travel. A guest that does not answer is simply not in the result.
+
+    For more rounds than one it must be a `RoundsEngine`, too.
+    """
+
+    @property
+    def moved(self) -> Mapping[str, int]:
+        """Bytes that the latest exchange moved for a guest, where they are more than its message (sealed files)."""
 
     @property
     def guests(self) -> tuple[str, ...]:
@@ -60,24 +68,29 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
 
     With `rounds`, all parties then go on together, batch by batch (Section 5.3: multi-round FedOnce).
     """
+    if rounds is not None and not isinstance(engine, RoundsEngine):
+        raise InputError(
+            f"Rounds need parties that answer at once, which {type(engine).__name__} does not give; leave rounds out."
+        )
     if rounds is not None and rounds.start == "random":
+        assert isinstance(engine, RoundsEngine)
         return _split_learning(host, table, label, engine, rounds)
     # Lines 1-17, in parallel, no guest knowing of another:
     #   theta_j, P  <-  argmin (1/2n) || f_theta_j(x^j) - P C_j ||^2      for NAT; other learners likewise without labels
     #   send R_j = f_theta_j(x^j) to the host                           the only communication
     received = engine.learn()
     # Line 19: collect R_j. A laggy guest (Appendix C) is left out, and known by name.
-    representations, traffic = collect(received)
+    representations, traffic = collect(received, engine.moved)
     # Lines 20-31:  w  <-  argmin L(f_w(x^1, R_2..R_k), y)
     history = host.aggregate(table, label, list(representations.values()))
-    overlap = {party: share_present(message) for party, message in representations.items()}
+    overlap = dict(host.overlap)
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
-    if rounds is not None:
+    if rounds is not None and isinstance(engine, RoundsEngine):
         history = history + multiround.fit(host, table, label, engine, rounds, traffic)
     return Fitted(representations, traffic, absent, overlap | dict.fromkeys(absent, 0.0), history)
 
 
-def _split_learning(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds) -> Fitted:
+def _split_learning(host: Host, table: Any, label: Any, engine: Any, rounds: Rounds) -> Fitted:
     """Train by rounds alone, from random weights and without the one message: SplitNN, FedOnce's rival."""
     traffic = Traffic()
     history = multiround.fit(host, table, label, engine, rounds, traffic)
@@ -88,22 +101,20 @@ def _split_learning(host: Host, table: Any, label: Any, engine: Engine, rounds: 
 def predict(host: Host, table: Any, engine: Engine) -> Prediction:
     """Algorithm 2: one message per guest and set of rows, then the host predicts."""
     # Lines 1-5:  R_j = f_theta_j(x^j), sent to the host
-    representations, traffic = collect(engine.represent())
+    received = engine.represent()
+    representations, traffic = collect(received, engine.moved)
     # Line 7:  y = f_w(x^1, R_2..R_k), zeros for a guest that did not answer
     outputs = host.outputs(table, list(representations.values()))
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
     return Prediction(outputs, traffic, absent)
 
 
-def collect(received: Mapping[str, bytes]) -> tuple[dict[str, Representation], Traffic]:
+def collect(
+    received: Mapping[str, bytes], moved: Mapping[str, int] | None = None
+) -> tuple[dict[str, Representation], Traffic]:
     """Read the guests' messages, trusting none, and count what was sent."""
     representations, traffic = {}, Traffic()
     for party, data in received.items():
         representations[party] = Representation.from_bytes(data, party)
-        traffic.add(representations[party], len(data))
+        traffic.add(representations[party], (moved or {}).get(party, len(data)))
     return representations, traffic
-
-
-def share_present(message: Representation) -> float:
-    """Return the share of the host's rows that a guest has."""
-    return 1.0 if message.present is None else float(message.present.mean())

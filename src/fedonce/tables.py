@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+import datetime
+import difflib
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,20 +19,28 @@ from fedonce.errors import InputError
 
 Numbers = NDArray[Any]
 Categories = NDArray[np.object_]
+Dates = NDArray[np.datetime64]
+KINDS = ("number", "category", "boolean", "date")
+DATES = np.dtype("datetime64[us]")
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows and columns of one party or of all of them.
 
-    Either `matrix` is set (all columns are numbers, dense or sparse), or `columns` is: a float array (NaN is missing)
-    or an object array of text (None is missing) a column.
+    Either `matrix` is set (all columns are numbers, dense or sparse), or `columns` is, an array a column: numbers or
+    booleans (NaN is missing), objects that are text (None is missing), or datetime64[us] in UTC (NaT is missing).
+    `ids` says who each row is, where that is known.
     """
 
     names: tuple[Hashable, ...]
     named: bool = False  # whether names are the user's own, or mere positions
     matrix: Any = None
-    columns: tuple[Numbers | Categories, ...] = ()
+    columns: tuple[Numbers | Categories | Dates, ...] = ()
+    ids: NDArray[np.object_] | None = None
+    booleans: frozenset[Hashable] = (
+        frozenset()
+    )  # columns of booleans, also where they are floats since some are missing
 
     @classmethod
     def of(cls, data: Any) -> Table:
@@ -56,6 +67,8 @@ class Table:
                 tuple(range(matrix.shape[1])),
                 columns=tuple(_from_objects(matrix[:, j], j) for j in range(matrix.shape[1])),
             )
+        if matrix.dtype.kind == "M":
+            return cls(tuple(range(matrix.shape[1])), columns=tuple(matrix.astype(DATES).T))
         return cls._of_matrix(matrix)
 
     @classmethod
@@ -76,6 +89,7 @@ class Table:
             names,
             named=True,
             columns=tuple(_from_series(column, name) for column, name in zip(columns, names, strict=True)),
+            booleans=frozenset(name for column, name in zip(columns, names, strict=True) if column.dtype == nw.Boolean),
         )
 
     @property
@@ -83,58 +97,149 @@ class Table:
         """Number of rows."""
         if self.matrix is not None:
             return int(self.matrix.shape[0])
-        return len(self.columns[0]) if self.columns else 0
+        if self.columns:
+            return len(self.columns[0])
+        return 0 if self.ids is None else len(self.ids)
+
+    @property
+    def kinds(self) -> dict[Hashable, str]:
+        """What each column holds: "number", "category", "boolean" or "date"."""
+        if self.matrix is not None:
+            return dict.fromkeys(self.names, "boolean" if self.matrix.dtype == bool else "number")
+        pairs = zip(self.names, self.columns, strict=True)
+        return {name: "boolean" if name in self.booleans else kind_of(column) for name, column in pairs}
 
     def select(self, positions: Sequence[int]) -> Table:
         """Return some of the columns."""
         names = tuple(self.names[j] for j in positions)
         if self.matrix is None:
-            return Table(names, self.named, columns=tuple(self.columns[j] for j in positions))
+            return replace(self, names=names, columns=tuple(self.columns[j] for j in positions))
         contiguous = list(positions) == list(range(positions[0], positions[0] + len(positions))) if positions else False
         key = slice(positions[0], positions[0] + len(positions)) if contiguous else list(positions)
-        return Table(names, self.named, matrix=self.matrix[:, key])
+        return replace(self, names=names, matrix=self.matrix[:, key])
 
-    def take(self, rows: NDArray[np.bool_] | slice) -> Table:
-        """Return some of the rows."""
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.integer[Any]] | slice) -> Table:
+        """Return some of the rows: those that are marked, or those at the positions given, in that order."""
+        ids = None if self.ids is None else self.ids[rows]
         if self.matrix is None:
-            return Table(self.names, self.named, columns=tuple(column[rows] for column in self.columns))
-        return Table(self.names, self.named, matrix=self.matrix[rows])
+            return replace(self, columns=tuple(column[rows] for column in self.columns), ids=ids)
+        return replace(self, matrix=self.matrix[rows], ids=ids)
+
+    def pop(self, name: Hashable) -> tuple[NDArray[Any], Table]:
+        """Return a column's values, as the label's, and the table without it."""
+        if name not in self.names:
+            raise InputError(f"The table has no column {name!r}{did_you_mean(name, self.names)}")
+        position = self.names.index(name)
+        rest = self.select([j for j in range(len(self.names)) if j != position])
+        if self.matrix is None:
+            return self.columns[position], rest
+        values = self.matrix[:, [position]]
+        return np.asarray(values.toarray() if sparse.issparse(values) else values).ravel(), rest
 
 
-def _from_series(series: nw.Series[Any], name: Hashable) -> Numbers | Categories:
+def kind_of(column: NDArray[Any]) -> str:
+    """Return what an array holds, one of KINDS.
+
+    >>> kind_of(np.array([True])), kind_of(np.array(["x"], dtype=object))
+    ('boolean', 'category')
+    """
+    return {"O": "category", "M": "date", "b": "boolean"}.get(column.dtype.kind, "number")
+
+
+def did_you_mean(name: Hashable, names: Iterable[Hashable]) -> str:
+    """Return the end of a message on a column that is not there: what is, and what was perhaps meant.
+
+    >>> did_you_mean("agge", ["age", "city"])
+    "; did you mean 'age'? It has 'age', 'city'."
+    """
+    every = list(names)
+    close = difflib.get_close_matches(str(name), [str(other) for other in every], n=1)
+    listed = ", ".join(map(repr, every[:20])) + (f" and {len(every) - 20} more" if len(every) > 20 else "")
+    return (f"; did you mean {close[0]!r}? It has " if close else "; it has ") + (listed or "none") + "."
+
+
+def _from_series(series: nw.Series[Any], name: Hashable) -> Numbers | Categories | Dates:
     dtype = series.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
-        if not dtype.is_float() and series.null_count() == 0:
+        if not dtype.is_float() and dtype != nw.Decimal and series.null_count() == 0:
             return np.asarray(series.to_numpy())
         numbers = series.cast(nw.Float64) if not dtype.is_float() else series
         return np.asarray(numbers.fill_null(float("nan")).to_numpy())
+    if dtype == nw.Datetime:
+        zone = getattr(dtype, "time_zone", None)
+        local = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zone else series
+        return np.asarray(local.to_numpy()).astype(DATES)
+    if dtype == nw.Duration:
+        return _seconds(np.asarray(series.to_numpy()))
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
         return np.array([None if is_missing(value) else as_text(value) for value in series.to_list()], dtype=object)
-    if dtype in (nw.Object, nw.Unknown):
+    if dtype in (nw.Object, nw.Unknown, nw.Date, nw.Time):
         values = np.empty(len(series), dtype=object)
         values[:] = series.to_list()
-        return _from_objects(values, name)
-    raise InputError(f"Column {name!r} has type {dtype}; use numbers, booleans or categories (text), or drop it.")
+        return _dates(values, _missing(values)) if dtype == nw.Date else _from_objects(values, name)
+    raise InputError(
+        f"Column {name!r} has type {dtype}; use numbers, booleans, dates or categories (text), or drop it."
+    )
 
 
-def _from_objects(values: NDArray[Any], name: Hashable) -> Numbers | Categories:
-    """Sort out a column of Python objects: all numbers, or categories."""
+def _seconds(durations: NDArray[Any]) -> Numbers:
+    known = ~np.isnat(durations)
+    seconds = np.full(len(durations), np.nan)
+    seconds[known] = durations[known] / np.timedelta64(1, "s")
+    return seconds
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.fromiter((is_missing(value) for value in values), dtype=bool, count=len(values))
+
+
+def _from_objects(values: NDArray[Any], name: Hashable) -> Numbers | Categories | Dates:
+    """Sort out a column of Python objects: all numbers, all dates, or categories."""
     objects = values.astype(object)
-    missing = np.fromiter((is_missing(value) for value in objects), dtype=bool, count=len(objects))
+    missing = _missing(objects)
     known = objects[~missing]
     for value in known:
-        if not isinstance(value, str | bytes | bool | int | float | np.generic):
+        if not isinstance(value, _TEXT | _NUMBERS | _DATES | np.generic):
             raise TypeError(
                 f"Column {name!r} holds a {type(value).__name__}; "
                 "each value, like a function's argument, must be a string or a number."
             )
-    if len(known) == 0 or not any(isinstance(value, str | bytes) for value in known):
+    if len(known) and all(isinstance(value, _DATES) for value in known):
+        return _dates(objects, missing)
+    if not any(isinstance(value, _TEXT | _DATES) for value in known):
         numbers = np.full(len(objects), np.nan)
-        numbers[~missing] = known.astype(np.float64)
+        numbers[~missing] = [_number(value) for value in known]
         return numbers
     categories = np.empty(len(objects), dtype=object)
     categories[~missing] = [as_text(value) for value in known]
     return categories
+
+
+_TEXT = str | bytes
+_DATES = datetime.date | np.datetime64  # a datetime is a date, and pandas' a datetime
+_NUMBERS = bool | int | float | Decimal | datetime.timedelta | datetime.time
+
+
+def _dates(objects: NDArray[Any], missing: NDArray[np.bool_]) -> Dates:
+    dates = np.full(len(objects), "NaT", dtype=DATES)
+    dates[~missing] = [as_date(value) for value in objects[~missing]]
+    return dates
+
+
+def as_date(value: Any) -> np.datetime64:
+    """Return a date or datetime as one of numpy's, in UTC where it has a time zone."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return np.datetime64(value, "us")
+
+
+def _number(value: Any) -> float:
+    """Return a number; of a duration the seconds, of a time of day those since midnight."""
+    if isinstance(value, datetime.time):
+        value = datetime.timedelta(0, value.second, value.microsecond, 0, value.minute, value.hour)
+    if isinstance(value, np.timedelta64):
+        return float(value / np.timedelta64(1, "s"))
+    return value.total_seconds() if isinstance(value, datetime.timedelta) else float(value)
 
 
 def is_missing(value: object) -> bool:

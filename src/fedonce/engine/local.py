@@ -48,6 +48,11 @@ class LocalEngine:
         """Names of all guests."""
         return tuple(self.parties)
 
+    @property
+    def moved(self) -> dict[str, int]:
+        """Nothing but the messages themselves moves."""
+        return {}
+
     def learn(self) -> dict[str, bytes]:
         """Let each guest that has any row learn; return the messages."""
         answering = self._answering()

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from torch import nn
 
 from fedonce.errors import InputError
 from fedonce.learners.autoencoder import Autoencoder
@@ -61,6 +62,10 @@ class Auto(Learner):
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Transform with what was chosen."""
         return self.chosen().transform(rows, device)
+
+    def module(self) -> nn.Module:
+        """Return the chosen learner's network."""
+        return self.chosen().module()
 
     def chosen(self) -> Learner:
         """Return the learner that was chosen."""

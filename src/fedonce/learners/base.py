@@ -67,6 +67,13 @@ class Learner(ABC):
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Return the representation of rows, (n, d); a row's values must not depend on the other rows."""
 
+    def module(self) -> nn.Module:
+        """Return what `transform` does as a network on prepared rows, for export; it shares its weights with the learner."""
+        raise InputError(
+            f"The learner {self.name!r} gives no network to export; write its method module(), or learn by 'pca', "
+            "'autoencoder', 'nat', 'patches' or 'random'."
+        )
+
     @abstractmethod
     def state(self) -> Tensors:
         """Return all that was learnt, as arrays."""
@@ -128,6 +135,10 @@ class NetworkLearner(Learner):
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Run the encoder over rows."""
         return apply(self.fitted(), rows.reshape(len(rows), *self.shape_), device)
+
+    def module(self) -> nn.Module:
+        """Return the encoder, and before it the shape that it learnt from."""
+        return nn.Sequential(nn.Flatten(), nn.Unflatten(1, self.shape_), self.fitted())
 
     def fitted(self) -> nn.Module:
         """Return the trained encoder."""

@@ -70,6 +70,12 @@ class Patches(Learner):
         """Return the projected features of images."""
         return apply(self._fitted(), rows, device)
 
+    def module(self) -> nn.Module:
+        """Return features and projection as a network."""
+        features, linear = self._fitted().children()
+        assert isinstance(features, _PatchFeatures)
+        return nn.Sequential(_AtOnce(features), linear)
+
     def _fitted(self) -> nn.Module:
         if self.network_ is None:
             raise InputError("This Patches has not learnt yet; call fit first.")
@@ -110,15 +116,28 @@ class _PatchFeatures(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Describe images, a few at a time: as many as bound the memory, by their size alone."""
         positions = (images.shape[2] - self.size + 1) * (images.shape[3] - self.size + 1)
-        return torch.cat([self._describe(part) for part in torch.split(images, max(1, PATCHES_AT_ONCE // positions))])
+        return torch.cat([self.describe(part) for part in torch.split(images, max(1, PATCHES_AT_ONCE // positions))])
 
-    def _describe(self, images: Tensor) -> Tensor:
+    def describe(self, images: Tensor) -> Tensor:
+        """Describe images, all at once."""
         columns = _normalise(F.unfold(images, self.size).transpose(1, 2))
         distances = torch.cdist((columns - self.mean) @ self.whiten, self.centres)
         triangle = F.relu(distances.mean(dim=2, keepdim=True) - distances)
         height, width = (side - self.size + 1 for side in images.shape[2:])
-        maps = triangle.transpose(1, 2).reshape(len(images), -1, height, width)
+        maps = triangle.transpose(1, 2).reshape(images.shape[0], -1, height, width)
         return F.adaptive_avg_pool2d(maps, (min(self.grid, height), min(self.grid, width))).flatten(1)
+
+
+class _AtOnce(nn.Module):
+    """The features of all images at once: how many parts they are split into cannot be written into a file."""
+
+    def __init__(self, features: _PatchFeatures) -> None:
+        super().__init__()
+        self.features = features
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Describe images."""
+        return self.features.describe(images)
 
 
 def _normalise(patches: Tensor) -> Tensor:

@@ -141,6 +141,10 @@ class PCA(Learner):
         """Return what was learnt as a network."""
         return nn.Sequential(*([Orientations()] if self.oriented_ else []), self._projection())
 
+    def module(self) -> nn.Module:
+        """Return what was learnt as a network that takes images, too."""
+        return self.network() if self.oriented_ else nn.Sequential(nn.Flatten(), self._projection())
+
     def _flat(self, rows: Rows, device: torch.device) -> Rows:
         """Return what is projected: rows as they are, or the features of images."""
         return apply(Orientations(), rows, device) if self.oriented_ else rows.reshape(len(rows), prod(rows.shape[1:]))

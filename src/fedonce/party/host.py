@@ -1,191 +1,35 @@
-"""Guest and Host: their columns, their model, their random generator."""
+"""Host: the party with the labels."""
 
 from __future__ import annotations
 
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import nn
 
-from fedonce import aggregation, learners, private
+from fedonce import aggregation, private
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
-from fedonce.learners import Auto
-from fedonce.learners.base import WITHOUT_NOISE
-from fedonce.message import BITS, Representation, Scale, is_name, row_digest
+from fedonce.matching import HostRows
+from fedonce.message import Representation
+from fedonce.networks import code_sizes
+from fedonce.party.checks import check_party, check_purse, public_of
 from fedonce.preparation import Preparation, Public, as_bounds
-from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Plan, Purse
-from fedonce.privacy.ledger import Ledger, from_text, to_text
+from fedonce.privacy.ledger import Ledger, from_text
 from fedonce.randomness import party_generator
+from fedonce.reading import Reading
 from fedonce.tables import Table, as_text, is_missing
-from fedonce.training import Epoch, Rows, apply, pick_device
+from fedonce.training import Epoch, Rows, pick_device
+
+if TYPE_CHECKING:
+    from fedonce.alignment import AgreedRows
 
 logger = logging.getLogger(__name__)
-
-NOISE_LIMIT = 1e6
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """What rounds made of a guest: a network whose values are added to the learner's, or stand `alone`.
-
-    No network: the learner is one itself, and was trained further.
-    """
-
-    network: nn.Module | None = None
-    alone: bool = False
-
-
-class Guest:
-    """A party without labels: it learns a representation of its own columns and sends it, once.
-
-    Parameters
-    ----------
-    name : str
-        The party's name.
-    learner : str or Learner
-        How it learns: a name from `fedonce.learners.LEARNERS`, or an object.
-    dim : int
-        Number of values a row; lowered where the learner cannot give so many.
-    bits : int
-        Bits a value on the wire: 32, 16, 8 or 4.
-    epochs : int, optional
-        Overrides the learner's own.
-    shape : tuple, optional
-        (channels, rows, columns) where the columns are pixels.
-    run : str
-        The training that its messages belong to.
-    noise : float
-        Scale of Gaussian noise on every value that leaves the guest, after clipping each row to norm 1; 0: neither.
-    purse : Purse, optional
-        What it may spend of a privacy budget; its learner then learns privately. None: no budget, and no guarantee.
-    public : Public, optional
-        With a budget: bounds and categories of its columns.
-    random_state : int
-        Seed; together with the name it fixes all that the guest draws.
-    device : str
-        "cpu", "cuda" or "auto".
-    """
-
-    def __init__(
-        self, name: str, learner: object = "auto", dim: int = 8, bits: int = 8, epochs: int | None = None,
-        shape: tuple[int, ...] | None = None, run: str = "local", noise: float = 0.0, random_state: int = 0,
-        device: str = "auto", purse: Purse | None = None, public: Public | None = None,
-    ) -> None:  # fmt: skip
-        _check_party("Guest", name, random_state)
-        check_noise("Guest", "noise", noise)
-        _check_purse("Guest", name, purse, public)
-        if purse is not None and noise:
-            wanted = "0 with a privacy budget: its centre and radius are figures of private rows that nobody has priced"
-            raise parameter_error("Guest", "noise", wanted, noise)
-        if bits not in BITS:
-            raise parameter_error("Guest", "bits", f"one of {', '.join(map(str, BITS))}", bits)
-        if not isinstance(dim, int | np.integer) or dim < 1:
-            raise parameter_error("Guest", "dim", "a positive integer", dim)
-        self.name, self.dim, self.bits, self.run = name, dim, bits, run
-        self.learner = learners.make(learner, epochs, "Guest")
-        self.purse = purse
-        self.preparation = Preparation(name, shape, self.learner.embeddings, _public(purse, public))
-        self.random_state, self.device = random_state, device
-        self.noise = LocalNoise(float(noise)) if noise else None
-        self.tuned: Tuned | None = None  # what more rounds have changed
-        self.scale: Scale | None = None
-        self.history: list[Epoch] = []
-
-    def learn(self, table: Any, present: ArrayLike | None = None) -> Representation:
-        """Learn from the guest's training rows, without labels, and return the message for the host.
-
-        `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order.
-        """
-        own = Table.of(table)
-        if not own.n_rows:
-            raise InputError(f"Party {self.name!r} has no rows to learn from.")
-        mask = self._mask(own, present)
-        rows = self.preparation.fit(own).transform(own)
-        rng = party_generator(self.random_state, self.name)
-        self.tuned = None
-        if self.purse is not None:
-            self.learner.fit_private(rows, self.dim, rng, pick_device(self.device), self.purse)
-            values = self.values(rows)
-            bounded = np.isfinite(self._bound)
-            self.scale = (
-                Scale.public(self._bound, values.shape[1], self.bits) if bounded else Scale.fit(values, self.bits)
-            )
-            return self.message(values, mask)
-        self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
-        values = self.values(rows)
-        if self.noise is not None:
-            self.noise.fit(values)
-            values = self.noise.blur(values)
-        self.scale = Scale.fit(values, self.bits)
-        return self.message(values, mask)
-
-    def represent(self, table: Any, present: ArrayLike | None = None) -> Representation:
-        """Return the message for rows to be predicted, with what was learnt and the scale frozen then."""
-        if self.scale is None:
-            raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
-        own = Table.of(table)
-        mask = self._mask(own, present)
-        values = self.values(self.preparation.transform(own))
-        return self.message(values if self.noise is None else self.noise.blur(values), mask)
-
-    def _mask(self, own: Table, present: ArrayLike | None) -> NDArray[np.bool_] | None:
-        """Check that `present` is a boolean an agreed row, and that the table holds the marked rows."""
-        if present is None:
-            return None
-        mask = np.asarray(present)
-        if mask.dtype != bool or mask.ndim != 1 or int(mask.sum()) != own.n_rows:
-            raise InputError(
-                f"Party {self.name!r} has a table of {own.n_rows} rows, and 'present' marks {int(mask.sum())}; it must be a "
-                "boolean for each agreed row, and the table must hold the marked rows and no others."
-            )
-        return mask
-
-    def values(self, rows: Rows) -> Rows:
-        """Let the learner, which may be the user's own, transform prepared rows, and check what it gives."""
-        device = pick_device(self.device)
-        if self.tuned is not None and self.tuned.alone and self.tuned.network is not None:
-            return apply(self.tuned.network, rows, device)
-        values = np.asarray(self.learner.transform(rows, device), dtype=np.float32)
-        if values.ndim != 2 or len(values) != len(rows) or not 1 <= values.shape[1] <= self.dim:
-            raise InputError(
-                f"The learner {self.learner.name!r} of party {self.name!r} must give {len(rows)} rows of 1 to {self.dim} values. "
-                f"Got an array of shape {values.shape}."
-            )
-        if self.tuned is not None and self.tuned.network is not None:
-            values = values + apply(self.tuned.network, rows, device)
-        return values if self.purse is None else np.clip(values, -self._bound, self._bound)
-
-    @property
-    def _bound(self) -> float:
-        """Within which values lie, known before any row is seen; infinite where the learner is not a private one."""
-        exact = self.purse is not None and WITHOUT_NOISE in self.purse.used
-        return np.inf if exact else self.learner.bound
-
-    @property
-    def learner_name(self) -> str:
-        """How its values are made, for messages."""
-        learner = self.learner.chosen() if isinstance(self.learner, Auto) and self.learner.chosen_ else self.learner
-        if self.tuned is None:
-            return learner.name
-        return "rounds" if self.tuned.alone else f"{learner.name}, tuned"
-
-    def message(self, values: Rows, present: NDArray[np.bool_] | None) -> Representation:
-        """Put values into a message, rounded to the guest's bits on the scale frozen when it learnt."""
-        assert self.scale is not None
-        lowered = values.shape[1] < self.dim
-        return Representation.encode(
-            values, bits=self.bits, scale=self.scale, party=self.name, run=self.run, present=present,
-            rows=row_digest(len(values) if present is None else len(present)), learner=self.learner_name,
-            noise=0.0 if self.noise is None else self.noise.scale,
-            spent=None if self.purse is None else to_text(self.purse.spent),
-            note=f"dim lowered from {self.dim} to {values.shape[1]}" if lowered else "",
-        )  # fmt: skip
 
 
 class Host:
@@ -211,6 +55,10 @@ class Host:
         With a budget: the classes, or between which numbers the labels lie, by public knowledge.
     allow_large_delta : bool
         Whether delta may be above 1 / rows.
+    secret, forms
+        Where rows have ids: the secret that guests hash them with, and how ids are made alike (`fedonce.ids`).
+    agreed : sequence of AgreedRows
+        What alignments found: the order of rows in the messages of those guests.
 
     Attributes
     ----------
@@ -218,34 +66,55 @@ class Host:
         The classes after training, in the order of the columns of `outputs`; None for regression.
     ledger : Ledger or None
         With a budget: what all parties spent, as far as it is known.
+    overlap : dict
+        Share of the host's rows that each guest has, in the latest training or prediction.
     """
 
     def __init__(
         self, name: str, task: str = "classification", recipe: object = "default", epochs: int | None = None,
         shape: tuple[int, ...] | None = None, random_state: int = 0, device: str = "auto", run: str = "local",
         purse: Purse | None = None, public: Public | None = None, plan: Plan | None = None, labels: Any = None,
-        allow_large_delta: bool = False,
+        allow_large_delta: bool = False, secret: bytes | None = None, forms: Sequence[str] = (),
+        agreed: Sequence[AgreedRows] = (),
     ) -> None:  # fmt: skip
-        _check_party("Host", name, random_state)
+        check_party("Host", name, random_state, run)
         if task not in ("classification", "regression"):
             raise parameter_error("Host", "task", "'classification' or 'regression'", task)
         self.name, self.task, self.recipe, self.epochs, self.run = name, task, recipe, epochs, run
         embeddings = recipe.embeddings if isinstance(recipe, aggregation.Recipe) else ()
-        _check_purse("Host", name, purse, public)
+        check_purse("Host", name, purse, public)
         if plan is not None and purse is None:
             raise parameter_error("Host", "purse", "given with a plan: without one nothing would be private", purse)
         self.purse, self.plan, self.allow_large_delta = purse, plan, allow_large_delta
-        self.preparation = Preparation(name, shape, embeddings, _public(purse, public))
+        self.preparation = Preparation(name, shape, embeddings, public_of(purse, public))
         self.labels = None if purse is None else check_labels(labels, task)
         self.ledger: Ledger | None = (
             None if purse is None else Ledger(purse.ledger.delta, purse.ledger.accountant, purse.ledger.division)
         )
         self.random_state, self.device = random_state, device
+        self.secret, self.forms, self.agreed = secret, tuple(forms), tuple(agreed)
+        self.overlap: dict[str, float] = {}
         self.dims: dict[str, int] = {}
         self.makers: dict[str, str] = {}
         self.trained_with: aggregation.Recipe | None = None
         self.classes: NDArray[Any] | None = None
         self.model: nn.Module | None = None
+        self.sizes: tuple[int, ...] = ()
+        self.offset, self.spread = 0.0, 1.0  # of labels that are numbers
+        self.reading: Reading | None = None  # how its tables are read from files
+
+    def save(self, folder: str | Path, messages: Mapping[str, bytes] | None = None) -> Path:
+        """Write the model to a folder, with the messages that it was trained with, if given: to train again with more guests."""
+        from fedonce.party.keeping import keep_host
+
+        return keep_host(self, folder, messages or {})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Host:
+        """Read a host from the folder that `save` wrote."""
+        from fedonce.party.keeping import host_from
+
+        return host_from(folder)
 
     def aggregate(self, table: Any, label: Any, messages: Sequence[Representation]) -> list[Epoch]:
         """Train the model on the host's rows and labels and on the messages that arrived; return its history."""
@@ -256,7 +125,13 @@ class Host:
             raise MessageError(f"The message of party {self.name!r} is refused: that is the host's own name.")
         self.makers = {message.party: message.maker for message in messages}
         self.dims = {message.party: message.dim for message in messages}
-        values, present = arrange(messages, self.dims, own.n_rows, self.run)
+        values, present = self.arrange(own, messages)
+        for party, share in self.overlap.items():
+            if not share:
+                raise MessageError(
+                    f"The message of party {party!r} is refused: none of its rows is one of the host's {own.n_rows}. Look at the "
+                    "columns of ids and how they are written (--normalise-ids); or leave this guest out."
+                )
         if self.ledger is not None and self.ledger.delta > 1 / own.n_rows and not self.allow_large_delta:
             wanted = f"at most 1 / rows ({1 / own.n_rows:.3g}), or allow_large_delta=True: a larger one lets a whole row slip out"
             raise parameter_error("Host", "delta", wanted, self.ledger.delta)
@@ -265,7 +140,7 @@ class Host:
         recipe = aggregation.find_recipe(
             self.recipe, self.epochs, rows.shape[1:], "Host", self.task if self.purse else None
         )
-        self.trained_with = recipe
+        self.trained_with, self.sizes = recipe, code_sizes(recipe.network, rows)
         examples = aggregation.Examples(rows, values, present, target)
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
         dims, history = list(self.dims.values()), list[Epoch]()
@@ -278,6 +153,14 @@ class Host:
             self.model, history = aggregation.fit(examples, dims, self.n_outputs, recipe, rng, device)
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
+
+    def arrange(self, own: Table, messages: Sequence[Representation]) -> tuple[Rows, Rows]:
+        """Lay the guests' values beside the host's rows, and note how many of those each guest has."""
+        rows = HostRows(own.n_rows, own.ids, self.secret, self.forms, self.agreed)
+        values, present = arrange(messages, self.dims, rows, self.run)
+        shares = present.mean(axis=0) if own.n_rows else np.zeros(len(self.dims))
+        self.overlap = {party: float(share) for party, share in zip(self.dims, shares, strict=True)}
+        return values, present
 
     def _compose(self, messages: Sequence[Representation]) -> None:
         """Write down what guests say that they spent; refuse what says nothing, or is beyond the plan, before training."""
@@ -381,33 +264,28 @@ class Host:
             raise InputError(f"The host {self.name!r} has not been trained yet; call aggregate first.")
         own = Table.of(table)
         _check_decoded(messages)
-        values, present = arrange(messages, self.dims, own.n_rows, self.run)
+        values, present = self.arrange(own, messages)
         for message in messages:
             if message.maker != self.makers[message.party]:
                 raise MessageError(
                     f"The message of party {message.party!r} is refused: its learner, bits or scale are not those of the "
                     "training; the guest has learnt anew. Predict with the guest's old model, or train again."
                 )
-        rows = self.preparation.transform(own)
-        raw = aggregation.outputs(self.model, rows, values, present, pick_device(self.device)).astype(np.float64)
+        return self.outputs_of(self.preparation.transform(own), values, present)
+
+    def outputs_of(self, rows: Rows, values: Rows, present: Rows) -> NDArray[np.float64]:
+        """Return the outputs for prepared rows, the guests' values beside them and marks of who is present."""
+        assert self.model is not None
+        return self.finish(aggregation.outputs(self.model, rows, values, present, pick_device(self.device)))
+
+    def finish(self, outputs: Rows) -> NDArray[np.float64]:
+        """Turn what the network gives into probabilities, or into numbers on the scale of the labels."""
+        raw = outputs.astype(np.float64)
         if self.classes is None:
             inside = raw[:, 0] if self.labels is None else np.clip(raw[:, 0], -1, 1)
             return inside * self.spread + self.offset
         odds = np.exp(raw - raw.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-
-
-def _public(purse: Purse | None, public: Public | None) -> Public | None:
-    """Return what is public of a party's columns; without a budget, nothing is needed."""
-    return None if purse is None else public or Public()
-
-
-def _check_purse(owner: str, name: str, purse: Purse | None, public: Public | None) -> None:
-    """Raise where what belongs to a privacy budget does not fit together."""
-    if purse is None and public is not None:
-        raise parameter_error(owner, "purse", "given with 'public': without one nothing would be private", purse)
-    if purse is not None and purse.party != name:
-        raise parameter_error(owner, "purse", f"that of party {name!r}", purse.party)
 
 
 def check_labels(labels: Any, task: str) -> NDArray[Any]:
@@ -428,13 +306,6 @@ def check_labels(labels: Any, task: str) -> NDArray[Any]:
     return np.unique(np.asarray(labels))
 
 
-def _check_party(owner: str, name: object, random_state: object) -> None:
-    if not is_name(name):
-        raise parameter_error(owner, "name", "printable text of 1 to 100 bytes", name)
-    if not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise parameter_error(owner, "random_state", "an integer of at least 0", random_state)
-
-
 def _check_decoded(messages: object) -> None:
     if not isinstance(messages, list | tuple) or not all(isinstance(message, Representation) for message in messages):
         raise parameter_error(
@@ -442,51 +313,35 @@ def _check_decoded(messages: object) -> None:
         )
 
 
-def check_noise(owner: str, parameter: str, noise: object) -> None:
-    """Raise unless `noise` is a scale that noise can have."""
-    if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise <= NOISE_LIMIT:
-        raise parameter_error(owner, parameter, f"a number from 0 (no noise) to {NOISE_LIMIT:g}", noise)
-
-
-def arrange(
-    messages: Sequence[Representation], dims: Mapping[str, int], n_rows: int, run: str, rows: str | None = None
-) -> tuple[Rows, Rows]:
-    """Lay the guests' values side by side, zeros where a guest or a row is absent, and mark who is present.
-
-    `rows` is the digest of the rows that the messages must be about; None: that of the host's rows in their order.
-    """
+def arrange(messages: Sequence[Representation], dims: Mapping[str, int], rows: HostRows, run: str) -> tuple[Rows, Rows]:
+    """Lay the guests' values side by side, zeros where a guest or a row is absent, and mark who is present."""
     by_party = {message.party: message for message in messages}
     if len(by_party) < len(messages):
         names = [message.party for message in messages]
         twice = next(name for name in names if names.count(name) > 1)
         raise MessageError(f"The messages of party {twice!r} are refused: there are two for the same rows; keep one.")
-    values = np.zeros((n_rows, sum(dims.values())), np.float32)
-    present = np.zeros((n_rows, len(dims)), np.float32)
+    values = np.zeros((rows.n_rows, sum(dims.values())), np.float32)
+    present = np.zeros((rows.n_rows, len(dims)), np.float32)
     for message in messages:
-        _check_belongs(message, dims, n_rows, run, row_digest(n_rows) if rows is None else rows)
+        _check_belongs(message, dims, run)
     start = 0
     for j, (party, dim) in enumerate(dims.items()):
         if party in by_party:
-            message = by_party[party]
-            held = slice(None) if message.present is None else message.present
-            values[held, start : start + dim] = message.values
+            held, taken = rows.match(by_party[party])
+            values[held, start : start + dim] = by_party[party].values[taken]
             present[held, j] = 1
         start += dim
     return values, present
 
 
-def _check_belongs(message: Representation, dims: Mapping[str, int], n_rows: int, run: str, rows: str) -> None:
+def _check_belongs(message: Representation, dims: Mapping[str, int], run: str) -> None:
     refused = f"The message of party {message.party!r} is refused: "
     if message.party not in dims:
         raise MessageError(
             f"{refused}the model was trained without this party ({', '.join(dims) or 'no guest'}); train again with it."
         )
-    if message.ids is not None:
-        raise MessageError(f"{refused}it names rows by ids, and here rows are known by an agreed order alone.")
     if message.run != run:
         raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {run!r}.")
-    if message.rows != rows or message.n_rows != n_rows:
-        raise MessageError(f"{refused}it is about {message.n_rows} rows, or others than the host's {n_rows}.")
     if message.dim != dims[message.party]:
         raise MessageError(
             f"{refused}it has {message.dim} values a row, the model was trained with {dims[message.party]}."

@@ -1,0 +1,181 @@
+"""Messages as files: one each, named one by one or arriving in a folder, by mail, object store or memory stick."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fedonce import envelope
+from fedonce.crypto import PrivateKey, PublicKey, unseal
+from fedonce.errors import AbsentPartyError, InputError, MessageError
+from fedonce.message import Representation
+
+ENDING = ".fedonce"
+PAUSE = 1.0  # seconds between two looks into the folder
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """A message that was accepted: its bytes, opened where it was sealed, and the size of its file."""
+
+    data: bytes
+    message: Representation
+    source: str
+    file_bytes: int
+
+
+@dataclass
+class FilesEngine:
+    """What has arrived in files, checked before it is used.
+
+    Parameters
+    ----------
+    run : str
+        The training that messages must belong to.
+    files : sequence of paths
+        Messages by name; one that cannot be used is an error.
+    inbox : path, optional
+        A folder in which messages arrive; a file there that cannot be used is told, and waited for to become whole.
+    expect : sequence of str
+        The guests to wait for.
+    deadline : float
+        Seconds to wait for them. Then whoever is missing is late.
+    least : int
+        As many guests must have answered; fewer are an error.
+    verify : dict by guest
+        Public keys: a message of that guest must be signed with the key.
+    key : PrivateKey, optional
+        To open sealed messages.
+    replace : bool
+        Whether a second, different message of a guest takes the place of the first.
+    kept : dict by guest
+        Messages accepted before, as bytes.
+    tell : callable
+        Is told in a line what arrives and what is refused.
+    """
+
+    run: str
+    files: Sequence[Path] = ()
+    inbox: Path | None = None
+    expect: Sequence[str] = ()
+    deadline: float = 0.0
+    least: int = 1
+    verify: Mapping[str, PublicKey] = field(default_factory=dict)
+    key: PrivateKey | None = None
+    replace: bool = False
+    kept: Mapping[str, bytes] = field(default_factory=dict)
+    tell: Callable[[str], None] = lambda line: None
+    arrived: dict[str, Arrived] = field(default_factory=dict, init=False)
+    refused: dict[str, str] = field(default_factory=dict, init=False)
+
+    @property
+    def guests(self) -> tuple[str, ...]:
+        """Who is expected, and whoever else came."""
+        return tuple(dict.fromkeys([*self.expect, *self.arrived]))
+
+    @property
+    def late(self) -> tuple[str, ...]:
+        """Who was expected and has not come."""
+        return tuple(name for name in self.expect if name not in self.arrived)
+
+    @property
+    def moved(self) -> dict[str, int]:
+        """Sizes of the files."""
+        return {party: arrived.file_bytes for party, arrived in self.arrived.items()}
+
+    def learn(self) -> dict[str, bytes]:
+        """Wait for the messages, and return those that came."""
+        return self._collect()
+
+    def represent(self) -> dict[str, bytes]:
+        """Wait for the messages, and return those that came."""
+        return self._collect()
+
+    def _collect(self) -> dict[str, bytes]:
+        if self.inbox is not None and not self.inbox.is_dir():
+            raise InputError(
+                f"The inbox {self.inbox} is no folder; make it, or name the folder in which messages arrive."
+            )
+        for party, data in self.kept.items():
+            message = Representation.from_bytes(data, party)
+            self.arrived[party] = Arrived(data, message, f"the model's folder ({party})", len(data))
+        for path in self.files:
+            self._accept(path)
+        if self.late:
+            self.tell(f"waiting for {', '.join(self.late)}")
+        end = time.monotonic() + self.deadline
+        seen: dict[Path, tuple[int, int]] = {}
+        while self.inbox is not None:
+            self._look(self.inbox, seen)
+            left = end - time.monotonic()
+            if left <= 0 or (self.expect and not self.late):
+                break
+            time.sleep(min(PAUSE, left))
+        for name, why in self.refused.items():
+            self.tell(f"refused {name}: {why}")
+        if len(self.arrived) < self.least:
+            raise AbsentPartyError(self._too_few())
+        return {party: arrived.data for party, arrived in self.arrived.items()}
+
+    def _too_few(self) -> str:
+        who = f" Still missing: {', '.join(self.late)}." if self.late else ""
+        why = "".join(f" {path} was refused: {reason}" for path, reason in self.refused.items())
+        came = ", ".join(self.arrived) or "nobody"
+        return (
+            f"Of {self.least} guests or more that must have answered, {came} did.{who}{why} Ask them for their messages, wait "
+            "longer (--deadline), or train with fewer (--min-guests)."
+        )
+
+    def _look(self, inbox: Path, seen: dict[Path, tuple[int, int]]) -> None:
+        """Take what is new in the folder. A file that cannot be used may still be being copied: it is looked at again."""
+        for path in sorted(inbox.glob(f"*{ENDING}")):
+            try:
+                state = (path.stat().st_size, path.stat().st_mtime_ns)
+                if seen.get(path) == state:
+                    continue
+                seen[path] = state
+                self._accept(path, expected_only=True)
+                self.refused.pop(path.name, None)
+            except (MessageError, OSError) as error:
+                self.refused[path.name] = str(error)
+
+    def _accept(self, path: Path, expected_only: bool = False) -> None:
+        raw = envelope.read_bytes(path, "message")
+        data = raw
+        if envelope.kind_of(raw) == "sealed":
+            if self.key is None:
+                raise MessageError(f"The message {path} is sealed; give the private key that it was sealed to (--key).")
+            data = unseal(raw, self.key)
+        try:
+            message = Representation.from_bytes(data)
+        except MessageError as error:
+            raise MessageError(f"{error} ({path})") from None
+        if expected_only and self.expect and message.party not in self.expect:
+            raise MessageError(f"it is from party {message.party!r}, who is not expected (--expect)")
+        self._check(message, path)
+        before = self.arrived.get(message.party)
+        if before is not None and before.data == data:
+            return
+        if before is not None and not self.replace:
+            raise MessageError(
+                f"The message of party {message.party!r} in {path} is refused: another, different one is in {before.source}. "
+                "Keep one of them, or take the later one with --replace."
+            )
+        self.arrived[message.party] = Arrived(data, message, str(path), len(raw))
+        self.tell(f"received {message.party}: {message.n_rows:,} rows, {len(raw):,} bytes ({path})")
+
+    def _check(self, message: Representation, path: Path) -> None:
+        """Refuse what belongs to another run, or is not signed by whom it should be."""
+        refused = f"The message of party {message.party!r} in {path} is refused: "
+        if message.run != self.run:
+            raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {self.run!r} (--run).")
+        key = self.verify.get(message.party)
+        if key is not None and not message.signature:
+            raise MessageError(f"{refused}it is not signed, and --verify asks for the key {key.fingerprint}.")
+        if key is not None and not key.verify(message.checksum, message.signature):
+            raise MessageError(
+                f"{refused}its signature is not by the key {key.fingerprint}. Ask the guest, by another way, for its public key, "
+                "and whether it sent this file."
+            )

@@ -1,0 +1,32 @@
+"""What guests and hosts check alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedonce.envelope import is_name
+from fedonce.errors import parameter_error
+from fedonce.preparation import Public
+from fedonce.privacy.budget import Purse
+
+
+def public_of(purse: Purse | None, public: Public | None) -> Public | None:
+    """Return what is public of a party's columns; without a budget, nothing is needed."""
+    return None if purse is None else public or Public()
+
+
+def check_purse(owner: str, name: str, purse: Purse | None, public: Public | None) -> None:
+    """Raise where what belongs to a privacy budget does not fit together."""
+    if purse is None and public is not None:
+        raise parameter_error(owner, "purse", "given with 'public': without one nothing would be private", purse)
+    if purse is not None and purse.party != name:
+        raise parameter_error(owner, "purse", f"that of party {name!r}", purse.party)
+
+
+def check_party(owner: str, name: object, random_state: object, run: object) -> None:
+    """Raise where a party's name, run or seed cannot be one."""
+    for parameter, value in (("name", name), ("run", run)):
+        if not is_name(value):
+            raise parameter_error(owner, parameter, "printable text of 1 to 100 bytes", value)
+    if not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise parameter_error(owner, "random_state", "an integer of at least 0", random_state)

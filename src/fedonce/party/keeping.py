@@ -1,0 +1,214 @@
+"""What of a party is kept on disk, and how it comes back; `storage` has the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fedonce import aggregation, private, storage
+from fedonce.errors import FedOnceError, InputError
+from fedonce.learners import LEARNERS, Learner
+from fedonce.message import Scale
+from fedonce.networks import TUNED_HIDDEN, Correction, encoder
+from fedonce.party.guest import Guest, Tuned
+from fedonce.party.host import Host
+from fedonce.preparation import Preparation
+from fedonce.privacy import LocalNoise
+from fedonce.privacy.budget import Purse
+from fedonce.privacy.ledger import Ledger, from_text, to_text
+from fedonce.privacy.noise import SecretRandom
+from fedonce.reading import Reading
+from fedonce.storage import Stored, Tensors
+
+_DAMAGE = (KeyError, ValueError, TypeError, RuntimeError, IndexError, AttributeError)
+
+
+def keep_guest(guest: Guest, folder: str | Path) -> Path:
+    """Write a guest that has learnt."""
+    if guest.scale is None:
+        raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
+    owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
+    weights = {f"learner.{name}": np.asarray(value) for name, value in guest.learner.state().items()}
+    weights |= {"scale.low": guest.scale.low, "scale.high": guest.scale.high}
+    if guest.noise is not None and guest.noise.centre is not None:
+        weights["noise.centre"] = guest.noise.centre
+    if guest.tuned is not None and guest.tuned.network is not None:
+        weights |= _weights("tuned.", guest.tuned.network)
+    settings = {
+        "name": guest.name, "dim": int(guest.dim), "bits": int(guest.bits), "run": guest.run,
+        "random_state": int(guest.random_state),
+        "learner": {"name": guest.learner.name, "settings": storage.settings_of(guest.learner, owner)},
+        "noise": None if guest.noise is None else {"scale": guest.noise.scale, "radius": guest.noise.radius},
+        "tuned": None if guest.tuned is None else {"network": guest.tuned.network is not None, "alone": guest.tuned.alone},
+        "ledger": None if guest.purse is None else _ledger_json(guest.purse.ledger, [guest.name]),
+        "reading": None if guest.reading is None else guest.reading.to_json(),
+    }  # fmt: skip
+    return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights))
+
+
+def guest_from(folder: str | Path) -> Guest:
+    """Read a guest, ready to represent rows."""
+    stored = storage.load(folder, "guest")
+    try:
+        return _guest(stored)
+    except FedOnceError:
+        raise
+    except _DAMAGE as error:
+        raise storage.damaged(folder, error) from None
+
+
+def _guest(stored: Stored) -> Guest:
+    settings, weights = stored.settings, stored.weights
+    name, noise, tuned = settings["name"], settings["noise"], settings["tuned"]
+    guest = Guest(
+        name, _learner(settings["learner"], weights), settings["dim"], settings["bits"], run=settings["run"],
+        random_state=settings["random_state"],
+    )  # fmt: skip
+    guest.preparation = Preparation.from_json(stored.encoding)
+    guest.scale = Scale(weights["scale.low"], weights["scale.high"])
+    if noise is not None:
+        guest.noise = LocalNoise(noise["scale"], weights["noise.centre"], noise["radius"])
+    if tuned is not None:
+        network = _tuned(tuned["alone"], guest, weights) if tuned["network"] else None
+        guest.tuned = Tuned(network, tuned["alone"])
+    if settings["ledger"] is not None:
+        guest.purse = _empty_purse(name, _ledger(settings["ledger"]))
+    guest.reading = None if settings["reading"] is None else Reading.from_json(settings["reading"])
+    return guest
+
+
+def _learner(content: Mapping[str, Any], weights: Tensors) -> Learner:
+    if content["name"] not in LEARNERS:
+        raise InputError(
+            f"The model was learnt by {content['name']!r}, a learner that is not known here; call fedonce.learners.register with "
+            "it first."
+        )
+    learner = LEARNERS[content["name"]](**storage.restored_settings(content["settings"]))
+    learner.restore(
+        {name.removeprefix("learner."): value for name, value in weights.items() if name.startswith("learner.")}
+    )
+    return learner
+
+
+def _tuned(alone: bool, guest: Guest, weights: Tensors) -> nn.Module:
+    shape = guest.preparation.row_shape
+    network: nn.Module
+    if alone:
+        network = encoder(shape, TUNED_HIDDEN, guest.dim)
+    else:
+        network = Correction(shape, np.zeros((1, len(weights["tuned.spread"])), np.float32))
+    return _loaded(network, "tuned.", weights)
+
+
+def keep_host(host: Host, folder: str | Path, messages: Mapping[str, bytes]) -> Path:
+    """Write a host that was trained, and the messages that it was trained with."""
+    if host.model is None or host.trained_with is None:
+        raise InputError(
+            f"The host {host.name!r} has not been trained yet, so there is nothing to save; call aggregate first."
+        )
+    settings = {
+        "name": host.name, "task": host.task, "run": host.run, "random_state": int(host.random_state),
+        "recipe": storage.settings_of(host.trained_with, f"The recipe of the host {host.name!r}"),
+        "dims": {party: int(dim) for party, dim in host.dims.items()}, "makers": host.makers, "overlap": host.overlap,
+        "sizes": list(host.sizes), "classes": _values_json(host.classes), "labels": _values_json(host.labels),
+        "offset": host.offset, "spread": host.spread, "forms": list(host.forms),
+        "ledger": None if host.ledger is None else _ledger_json(host.ledger, host.ledger.parties),
+        "reading": None if host.reading is None else host.reading.to_json(),
+    }  # fmt: skip
+    stored = Stored("host", settings, host.preparation.to_json(), _weights("", host.model), dict(messages))
+    return storage.save(folder, stored)
+
+
+def host_from(folder: str | Path) -> Host:
+    """Read a host, ready to predict."""
+    stored = storage.load(folder, "host")
+    try:
+        return _host(stored)
+    except FedOnceError:
+        raise
+    except _DAMAGE as error:
+        raise storage.damaged(folder, error) from None
+
+
+def _host(stored: Stored) -> Host:
+    settings = stored.settings
+    recipe = aggregation.Recipe(**storage.restored_settings(settings["recipe"]))
+    host = Host(
+        settings["name"], settings["task"], recipe, random_state=settings["random_state"], run=settings["run"],
+        forms=settings["forms"],
+    )  # fmt: skip
+    host.trained_with = recipe
+    host.dims, host.makers, host.overlap = settings["dims"], settings["makers"], settings["overlap"]
+    host.classes, host.labels = _values(settings["classes"]), _values(settings["labels"])
+    host.offset, host.spread = settings["offset"], settings["spread"]
+    host.sizes = tuple(settings["sizes"])
+    host.preparation = Preparation.from_json(stored.encoding)
+    if settings["ledger"] is not None:
+        host.ledger = _ledger(settings["ledger"])
+        host.purse = _empty_purse(host.name, host.ledger)
+    host.model = _loaded(_untrained(host, recipe, stored.weights), "", stored.weights)
+    host.reading = None if settings["reading"] is None else Reading.from_json(settings["reading"])
+    return host
+
+
+def _untrained(host: Host, recipe: aggregation.Recipe, weights: Tensors) -> nn.Module:
+    """Make the host's model as its training did."""
+    shape, dims = host.preparation.row_shape, list(host.dims.values())
+    if recipe.fixed_encoder:
+        fixed = next(value for name, value in weights.items() if name.startswith("encoder.") and value.ndim == 2)
+        network = private.untrained_encoder(shape, (fixed.shape[0], fixed.shape[1]))
+        recipe = replace(recipe, network=network, encoder_dim=fixed.shape[0])
+    return aggregation.untrained(shape, dims, host.n_outputs, recipe, host.sizes)
+
+
+def _weights(prefix: str, network: nn.Module) -> Tensors:
+    return {prefix + name: value.cpu().numpy() for name, value in network.state_dict().items()}
+
+
+def _loaded(network: nn.Module, prefix: str, weights: Tensors) -> nn.Module:
+    own = {
+        name.removeprefix(prefix): torch.from_numpy(value) for name, value in weights.items() if name.startswith(prefix)
+    }
+    network.load_state_dict(own)
+    return network.eval()
+
+
+def _values_json(values: NDArray[Any] | None) -> dict[str, Any] | None:
+    """Return classes or bounds with their type: 1, "1" and True are three different classes."""
+    return None if values is None else {"kind": values.dtype.kind, "values": values.tolist()}
+
+
+def _values(content: Mapping[str, Any] | None) -> NDArray[Any] | None:
+    kinds: dict[str, Any] = {"U": str, "O": object, "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64}
+    return None if content is None else np.array(content["values"], dtype=kinds[content["kind"]])
+
+
+def _ledger_json(ledger: Ledger, parties: Any) -> dict[str, Any]:
+    entries = {
+        party: json.loads(to_text([entry for entry in ledger.entries if entry.party == party])) for party in parties
+    }
+    return {"delta": ledger.delta, "accountant": ledger.accountant, "division": ledger.division, "entries": entries}
+
+
+def _ledger(content: Mapping[str, Any]) -> Ledger:
+    entries = [
+        entry
+        for party, lines in content["entries"].items()
+        for entry in from_text(json.dumps(lines), party, "its ledger")
+    ]
+    return Ledger(content["delta"], content["accountant"], content["division"], entries)
+
+
+def _empty_purse(party: str, ledger: Ledger) -> Purse:
+    """Return a purse from which all is spent: a model that comes from disk represents and predicts, and learns no more."""
+    return Purse(
+        party, (), ledger, SecretRandom(), used={entry.what for entry in ledger.entries if entry.party == party}
+    )
