@@ -30,9 +30,8 @@ LAYERS = [
     {"report", "evaluation"},
     {"privacy/audit", "audit_report"},
     {"terminal"},
-    {"cli_tables"},
-    {"cli_guest", "cli_privacy", "cli_keys", "cli_align", "cli_export"},
-    {"cli_host"},
+    {"workflow", "cli_options"},
+    {"cli_guest", "cli_host", "cli_privacy", "cli_keys", "cli_align", "cli_export"},
     {"cli"},
 ]
 

@@ -109,10 +109,13 @@ def test_rows_that_only_some_have():
 
 def test_ids_travel_and_are_counted():
     ids = np.random.default_rng(0).integers(0, 256, (10, 8), dtype=np.uint8)
-    sent, _ = message(10, 2, ids=ids)
+    sent, _ = message(10, 2, ids=ids, naming="hashed", forms=("trim",))
     got = Representation.from_bytes(sent.to_bytes())
     np.testing.assert_array_equal(got.ids, ids)
-    assert got.id_bytes == 80
+    assert (got.id_bytes, got.naming, got.forms) == (80, "hashed", ("trim",))
+    for wrong in ({"ids": ids[:, :7], "naming": "hashed"}, {"ids": ids, "naming": ""}, {"naming": "plain"}):
+        with pytest.raises(MessageError, match="ids|hashes"):
+            Representation.from_bytes(message(10, 2, **wrong)[0].to_bytes())
 
 
 def test_values_beyond_the_frozen_scale_go_to_its_edge():

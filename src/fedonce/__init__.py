@@ -9,6 +9,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fedonce.aggregation import Recipe as Recipe
+    from fedonce.alignment import AgreedRows as AgreedRows
+    from fedonce.engine.files import FilesEngine as FilesEngine
+    from fedonce.errors import AbsentPartyError as AbsentPartyError
     from fedonce.errors import BudgetError as BudgetError
     from fedonce.errors import FedOnceError as FedOnceError
     from fedonce.errors import FedOnceWarning as FedOnceWarning
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from fedonce.errors import MessageError as MessageError
     from fedonce.estimators import FedOnceClassifier as FedOnceClassifier
     from fedonce.estimators import FedOnceRegressor as FedOnceRegressor
+    from fedonce.ids import Naming as Naming
     from fedonce.learners import Learner as Learner
     from fedonce.message import Representation as Representation
     from fedonce.message import Traffic as Traffic
@@ -26,10 +30,14 @@ if TYPE_CHECKING:
     from fedonce.partition import tiles as tiles
     from fedonce.party import Guest as Guest
     from fedonce.party import Host as Host
+    from fedonce.tablefiles import read_table as read_table
 
 # Names are imported when they are first used: `import fedonce` and `fedonce --help` load neither torch nor scikit-learn.
 _HOME = {
     "Recipe": "aggregation",
+    "AgreedRows": "alignment",
+    "FilesEngine": "engine.files",
+    "AbsentPartyError": "errors",
     "BudgetError": "errors",
     "FedOnceError": "errors",
     "FedOnceWarning": "errors",
@@ -37,6 +45,7 @@ _HOME = {
     "MessageError": "errors",
     "FedOnceClassifier": "estimators",
     "FedOnceRegressor": "estimators",
+    "Naming": "ids",
     "Learner": "learners",
     "Representation": "message",
     "Traffic": "message",
@@ -47,6 +56,7 @@ _HOME = {
     "tiles": "partition",
     "Guest": "party",
     "Host": "party",
+    "read_table": "tablefiles",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]

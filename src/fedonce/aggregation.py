@@ -31,7 +31,7 @@ class Recipe:
     dropout : float
         Dropout in the head.
     epochs : int, optional
-        None: as many as make about `steps` steps, 20 to 100; with fewer than 5,000 rows that many, a quarter or a
+        None: as many as make about `steps` steps, 20 to 100 (above half a million rows fewer, 5 at least); with fewer than 5,000 rows that many, a quarter or a
         twelfth of them: the most that a sixth of the training rows does not speak against.
     batch, rate, weight_decay, schedule, optimizer
         As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16. A weight decay
@@ -92,11 +92,13 @@ class Recipe:
             batch = min(self.batch, max(1, n_rows // 4))
         epochs = self.epochs
         if epochs is None:
-            epochs = int(np.clip(round(self.steps * batch / n_rows), 20, 100))
+            least = int(np.clip(ROW_VISITS // n_rows, 5, 20))
+            epochs = int(np.clip(round(self.steps * batch / n_rows), least, 100))
         decay = 0.1 * min(1.0, 5000 / n_rows) if self.weight_decay is None else self.weight_decay
         return Training(epochs, batch, self.rate, decay, self.schedule, self.optimizer)
 
 
+ROW_VISITS = 10_000_000  # rows times epochs, beyond which a large table is not gone over 20 times
 FEW_ROWS = 5000  # below, the number of epochs is chosen on a part of the training rows
 
 TABLES = Recipe()

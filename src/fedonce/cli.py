@@ -23,6 +23,7 @@ from fedonce.cli_host import host
 from fedonce.cli_keys import keys
 from fedonce.cli_privacy import privacy
 from fedonce.errors import AbsentPartyError, BudgetError, FedOnceError, MessageError
+from fedonce.terminal import one_line
 
 if TYPE_CHECKING:
     from fedonce.demo import Demonstration
@@ -48,7 +49,7 @@ def main() -> None:
         app()
     except FedOnceError as error:
         # Escaped: an error may quote a file's text, which is not to be taken for markup.
-        errors.print(f"[bold red]error[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
+        errors.print(f"[bold red]error[/]: {escape(one_line(error))}", highlight=False, soft_wrap=True)
         sys.exit(exit_code(error))
 
 

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fedonce import onnx_export, storage
 from fedonce.errors import parameter_error
-from fedonce.party import Guest, Host
 from fedonce.terminal import AsJson, Quiet, progress, to_json
 
 
@@ -27,6 +25,9 @@ def export(
 
     Inputs are rows as the party prepares them (scaled, categories in columns of their own), not raw columns.
     """
+    from fedonce import onnx_export, storage
+    from fedonce.party import Guest, Host
+
     if not onnx:
         raise parameter_error("fedonce export", "--onnx", "given: it is the one format so far", onnx)
     with progress(quiet) as tell:

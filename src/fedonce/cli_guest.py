@@ -2,56 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
-from sklearn.utils import check_random_state
 
-from fedonce import leakage, learners, storage
-from fedonce.cli_tables import (
+from fedonce.cli_options import (
     Columns,
     Drop,
     Id,
     Normalise,
+    PlainIds,
     PlanFile,
     PrivateKeyFile,
     PublicFile,
-    Rows,
+    RowsFile,
     Run,
+    SealTo,
     Secret,
     Seed,
+    Sign,
     TableFile,
     Types,
-    agreed,
-    naming,
-    private_key,
-    public,
-    purse,
-    read,
 )  # fmt: skip
-from fedonce.crypto import PrivateKey, PublicKey, read_public, seal
-from fedonce.disk import write_file
 from fedonce.errors import InputError, parameter_error
-from fedonce.ids import parse_forms
-from fedonce.inspection import describe_message
-from fedonce.inspection import inspect as inspect_file
-from fedonce.message import Representation
-from fedonce.party import Guest
-from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
-from fedonce.tables import Table
 from fedonce.terminal import AsJson, Quiet, progress, show, to_json
+
+if TYPE_CHECKING:
+    from fedonce.leakage import Rebuilt
 
 MESSAGE = "representation.fedonce"
 
 guest = typer.Typer(help="A party without labels: learn, and send one file.", no_args_is_help=True)
-
-RowsFile = Annotated[Path | None, typer.Option("--rows", help=f"{Rows} The message then has no ids at all.")]
-PlainIds = Annotated[bool, typer.Option("--plain-ids", help="Send ids as they are.")]
-Sign = Annotated[Path | None, typer.Option(help="Private key to sign the message with (`fedonce keys new`).")]
-SealTo = Annotated[Path | None, typer.Option(help="Public key of the host: only the host can open the file.")]
 
 
 @guest.command()
@@ -64,7 +47,7 @@ def fit(
     columns: Columns = None,
     drop: Drop = None,
     types: Types = None,
-    learner: Annotated[str, typer.Option(help=f"One of {', '.join(learners.LEARNERS)}.")] = "auto",
+    learner: Annotated[str, typer.Option(help="auto, pca, autoencoder, patches, nat or random.")] = "auto",
     dim: Annotated[int, typer.Option(help="Values a row.", min=1)] = 8,
     bits: Annotated[int, typer.Option(help="Bits a value: 32, 16, 8 or 4.")] = 8,
     epochs: Annotated[int | None, typer.Option(help="Default: the learner's own.", min=1)] = None,
@@ -94,40 +77,48 @@ def fit(
 
     Asks nothing of anybody. Prints what leaves the house, and how well a plain attack rebuilds each column from it.
     """
+    from fedonce import storage, workflow
+    from fedonce.crypto import read_public
+    from fedonce.ids import parse_forms
+    from fedonce.inspection import describe_message
+    from fedonce.party import Guest
+
     if storage.exists(out) and (out / MESSAGE).exists() and not replace_model:
         raise InputError(
             f"The folder {out} has a model and its message already. Name another folder, or learn anew with --replace: messages "
             "that were sent before then no longer fit."
         )
+    workflow.check_folder(out)
     forms = parse_forms(normalise_ids)
-    signer, sealer = private_key(sign), None if seal_to is None else read_public(seal_to)
     with progress(quiet) as tell:
-        order = None if rows is None else agreed(rows, private_key(key))
-        bounds, _ = public(public_file)
+        signer, sealer = workflow.private_key(sign), None if seal_to is None else read_public(seal_to)
+        order = None if rows is None else workflow.agreed(rows, workflow.private_key(key))
+        bounds, _ = workflow.public(public_file)
         tell(f"reading {table}")
-        own, reading = read(table, name, id, columns, drop, types)
+        own, reading = workflow.read(table, name, id, columns, drop, types)
         if own.ids is None and (order is not None or secret is not None or plain_ids or forms):
             raise parameter_error("fedonce guest fit", "--id", "given with options about ids", id)
-        money = _purse(name, own.n_rows, learner, epochs, plan, epsilon, delta)
+        money = workflow.guest_purse(name, own.n_rows, learner, epochs, plan, epsilon, delta)
         party = Guest(
-            name, learner, dim, bits, epochs, run=run, noise=noise, random_state=estimator_seed(seed),
-            naming=naming(secret, plain_ids, forms), purse=money, public=bounds,
+            name, learner, dim, bits, epochs, run=run, noise=noise, random_state=workflow.estimator_seed(seed),
+            naming=workflow.naming(secret, plain_ids, forms), purse=money, public=bounds,
         )  # fmt: skip
         party.reading = reading
         tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
         message = party.learn(own, agreed=order)
-        found: list[leakage.Rebuilt] = []
+        found: list[Rebuilt] = []
         if attack:
             tell("attacking the message")
-            found = _attack(party, own)
-        party.save(out)
-        size = _write(message, out / MESSAGE, signer, sealer)
-    told = describe_message(size[0], size[1], str(out / MESSAGE), verify=None if signer is None else signer.public)
+            found = workflow.attack(party, own)
+        message, size = workflow.save_guest(party, message, out, MESSAGE, signer, sealer)
+    told = describe_message(message, size, str(out / MESSAGE), verify=None if signer is None else signer.public)
     told |= {"sealed": f"to {sealer.fingerprint}" if sealer else "no", "model folder": f"{out} (stays here)"}
     _tell_fit(told, found, attack, as_json)
 
 
-def _tell_fit(told: dict[str, Any], found: list[leakage.Rebuilt], attack: bool, as_json: bool) -> None:
+def _tell_fit(told: dict[str, Any], found: list[Rebuilt], attack: bool, as_json: bool) -> None:
+    from fedonce import leakage
+
     warning = leakage.warning(found)
     if as_json:
         typer.echo(to_json(told | {"rebuilt": [asdict(each) for each in found], "warning": warning}))
@@ -140,51 +131,6 @@ def _tell_fit(told: dict[str, Any], found: list[leakage.Rebuilt], attack: bool, 
             typer.echo(line)
     if warning:
         typer.secho(f"warning: {warning}", fg="yellow", err=True)
-
-
-def _attack(party: Guest, own: Table) -> list[leakage.Rebuilt]:
-    """Rebuild columns of a sample of rows from what the host would receive of them."""
-    sample = np.random.default_rng(0).permutation(own.n_rows)[: leakage.MOST_ROWS]
-    rows = replace(own.take(np.sort(sample)), ids=None)
-    return leakage.reconstruct(party.represent(rows).values, rows)
-
-
-def _purse(
-    name: str,
-    n_rows: int,
-    learner: str,
-    epochs: int | None,
-    plan: Path | None,
-    epsilon: float | None,
-    delta: float | None,
-) -> Purse | None:
-    """Return what the guest may spend: its part of a plan, or a budget of its own."""
-    if plan is not None and epsilon is not None:
-        raise parameter_error("fedonce guest fit", "--epsilon", "left out where there is a --plan", epsilon)
-    if plan is not None:
-        return purse(Plan.from_file(plan), name)
-    if epsilon is None:
-        return None
-    delta = 1 / (10 * n_rows) if delta is None else delta
-    check_budget(epsilon, delta, "fedonce guest fit")
-    tasks = learners.make(learner, epochs, "fedonce guest fit").private_tasks(n_rows, 1.0, epsilon == float("inf"))
-    return purse(calibrate([replace(task, party=name) for task in tasks], epsilon, delta), name)
-
-
-def estimator_seed(seed: int) -> int:
-    """Return the seed that an estimator gives its parties: `--seed 0` and `random_state=0` are the same training."""
-    return int(check_random_state(seed).randint(2**31 - 1))
-
-
-def _write(
-    message: Representation, path: Path, signer: PrivateKey | None, sealer: PublicKey | None
-) -> tuple[Representation, int]:
-    """Write the message, signed and sealed where it is wanted; return it with the size of its file."""
-    if signer is not None:
-        message = replace(message, signature=signer.sign(message.checksum))
-    data = message.to_bytes() if sealer is None else seal(message.to_bytes(), sealer)
-    write_file(path, data)
-    return message, len(data)
 
 
 @guest.command()
@@ -203,19 +149,25 @@ def represent(
     quiet: Quiet = False,
 ) -> None:
     """Make the message for rows that the host is to predict, with the model that stayed here."""
-    signer, sealer = private_key(sign), None if seal_to is None else read_public(seal_to)
+    from fedonce import workflow
+    from fedonce.crypto import read_public
+    from fedonce.ids import parse_forms
+    from fedonce.inspection import describe_message
+    from fedonce.party import Guest
+
     with progress(quiet) as tell:
+        signer, sealer = workflow.private_key(sign), None if seal_to is None else read_public(seal_to)
         party = Guest.load(model)
         if party.reading is None:
             raise InputError(
                 f"The model in {model} does not say how tables are read; represent rows in Python, as it was made."
             )
-        party.naming = naming(secret, plain_ids, parse_forms(normalise_ids))
-        order = None if rows is None else agreed(rows, private_key(key))
+        party.naming = workflow.naming(secret, plain_ids, parse_forms(normalise_ids))
+        order = None if rows is None else workflow.agreed(rows, workflow.private_key(key))
         tell(f"reading {table}")
         own = party.reading.read(table, party.name)
         tell(f"representing {own.n_rows:,} rows")
-        message, size = _write(party.represent(own, agreed=order), out, signer, sealer)
+        message, size = workflow.write_message(party.represent(own, agreed=order), out, signer, sealer)
     told = describe_message(message, size, str(out), verify=None if signer is None else signer.public)
     told["sealed"] = f"to {sealer.fingerprint}" if sealer else "no"
     if as_json:
@@ -232,7 +184,13 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Say what is in a message, for the person who signs off: what leaves the house."""
-    told = inspect_file(file, private_key(key), None if verify is None else read_public(verify))
+    from fedonce.crypto import read_private, read_public
+    from fedonce.inspection import inspect as inspect_file
+
+    with progress(quiet=True):  # warnings are lines here, too
+        told = inspect_file(
+            file, None if key is None else read_private(key), None if verify is None else read_public(verify)
+        )
     if as_json:
         typer.echo(to_json(told))
     else:

@@ -2,67 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
-from fedonce import evaluation, importance, protocol, storage
-from fedonce.cli_guest import estimator_seed
-from fedonce.cli_tables import (
+from fedonce.cli_options import (
     Columns,
+    Deadline,
     Drop,
+    Expect,
+    Guests,
     Id,
+    Inbox,
+    LeastGuests,
+    Model,
     Normalise,
     PlanFile,
     PrivateKeyFile,
     PublicFile,
-    Rows,
+    Replace,
+    RowsFiles,
     Secret,
-    Seed,
     TableFile,
     Types,
-    agreed,
-    private_key,
-    public,
-    public_keys,
-    purse,
-    read,
+    Verify,
 )  # fmt: skip
-from fedonce.crypto import read_secret
-from fedonce.engine.files import FilesEngine
-from fedonce.errors import FedOnceWarning, InputError, parameter_error
-from fedonce.ids import parse_forms
-from fedonce.party import Host
-from fedonce.privacy.budget import Plan
-from fedonce.tablefiles import check_ending, write_table
-from fedonce.tables import Table, as_text
-from fedonce.terminal import AsJson, Quiet, Tell, duration, names, progress, show, to_json
-
-MOST_CLASSES = 20  # whole numbers with more values than this are a quantity
+from fedonce.terminal import AsJson, Quiet, duration, names, progress, show, to_json
 
 host = typer.Typer(help="The party with the labels: train with what arrived, predict.", no_args_is_help=True)
-
-Guests = Annotated[
-    list[Path] | None, typer.Option("--guest", help="A guest's message; once for each.", show_default=False)
-]
-Inbox = Annotated[Path | None, typer.Option(help="Folder in which messages arrive.")]
-Expect = Annotated[str | None, typer.Option(help="Guests to wait for, with commas.")]
-Deadline = Annotated[str, typer.Option(help="How long to wait for them: 90s, 30m, 2h, 1d.")]
-Verify = Annotated[
-    list[str] | None, typer.Option("--verify", help="NAME=KEY: that guest's message must be signed with the key.")
-]
-Replace = Annotated[
-    bool, typer.Option("--replace", help="A second, different message of a guest takes the place of the first.")
-]
-RowsFiles = Annotated[list[Path] | None, typer.Option("--rows", help=f"{Rows} Once for each guest.")]
-Model = Annotated[Path, typer.Option(help="The host's folder, from `fedonce host fit`.")]
-LeastGuests = Annotated[int, typer.Option("--min-guests", help="With fewer, stop (exit code 6).", min=0)]
 
 
 @host.command()
@@ -92,11 +61,16 @@ def fit(
     columns: Columns = None,
     drop: Drop = None,
     types: Types = None,
-    recipe: Annotated[str, typer.Option(help="How to train: default or paper.")] = "default",
-    epochs: Annotated[int | None, typer.Option(help="Default: the recipe's own.", min=1)] = None,
+    recipe: Annotated[str | None, typer.Option(help="How to train: default or paper. With --refit: as before.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Default: the recipe's own. With --refit: as before.", min=1)
+    ] = None,
     plan: PlanFile = None,
     public_file: PublicFile = None,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed; as random_state of an estimator. Default: 0. With --refit: as before.", min=0),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -105,23 +79,30 @@ def fit(
     The host's rows lead: a row that a guest does not have, and a guest that does not answer in time, are zeros and a mark. Late
     guests are named, and join later with --refit.
     """
-    before = _before(out, refit)
+    from fedonce import protocol, storage, workflow
+    from fedonce.ids import parse_forms
+    from fedonce.party import Host
+    from fedonce.privacy.budget import Plan
+
+    before = workflow.model_before(out, refit)
     with progress(quiet) as tell:
         run = run or (before.run if before else "local")
         tell(f"reading {table}")
-        own, y, reading = _labelled(table, before, name, id, columns, drop, types, label)
-        kind = task or (before.task if before else infer_task(y))
+        own, y, reading = workflow.labelled_table(table, before, name, id, columns, drop, types, label)
+        kind = task or (before.task if before else workflow.infer_task(y))
         budget = None if plan is None else Plan.from_file(plan)
-        bounds, labels = public(public_file)
+        bounds, labels = workflow.public(public_file)
         who = name or (before.name if before else "host")
+        workflow.check_task(kind, y, reading.label)
         party = Host(
-            who, kind, recipe, epochs, random_state=estimator_seed(seed), run=run,
-            purse=None if budget is None else purse(budget, who), public=bounds, plan=budget, labels=labels,
+            who, kind, recipe or (before.trained_with if before else "default"), epochs, run=run,
+            random_state=before.random_state if before and seed is None else workflow.estimator_seed(seed or 0),
+            purse=None if budget is None else workflow.purse(budget, who), public=bounds, plan=budget, labels=labels,
             forms=parse_forms(normalise_ids) or (before.forms if before else ()),
         )  # fmt: skip
         party.reading = reading
         kept = storage.load(out, "host").messages if before else {}
-        incoming = Incoming(
+        incoming = workflow.Incoming(
             guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
         )
         incoming.prepare(party)
@@ -132,7 +113,7 @@ def fit(
     told = {
         "host": who, "run": run, "rows": own.n_rows, "task": kind,
         "guests": {
-            party: {"overlap": fitted.overlap[party], "bytes": fitted.traffic.per_guest[party]} for party in fitted.representations
+            name: {"overlap": fitted.overlap[name], "bytes": size} for name, size in fitted.traffic.per_guest.items()
         },
         "late": list(fitted.absent), "messages": fitted.traffic.messages, "bytes": fitted.traffic.bytes,
         "payload bytes": fitted.traffic.payload_bytes, "id bytes": fitted.traffic.id_bytes,
@@ -156,108 +137,6 @@ def _tell_fit(told: dict[str, Any]) -> None:
         typer.echo(f"privacy: epsilon {told['epsilon']:.4g} for all parties that answered")
     typer.echo(f"received: {told['messages']} messages, {told['bytes']:,} bytes")
     typer.echo(f"model: {told['model']}")
-
-
-def _before(out: Path, refit: bool) -> Host | None:
-    """Return the model that is trained again, and refuse to overwrite one that is not to be."""
-    if storage.exists(out) and not refit:
-        raise InputError(
-            f"The folder {out} has a model already. Train it again, with more guests, by --refit, or name another one."
-        )
-    return Host.load(out) if refit else None
-
-
-def _labelled(
-    path: Path, before: Host | None, name: str | None, id: str | None, columns: str | None, drop: str | None,
-    types: list[str] | None, label: str | None,
-) -> tuple[Table, NDArray[Any], Any]:  # fmt: skip
-    """Read the training table and its labels; where a model is trained again, as it was read before."""
-    if before is not None and before.reading is not None:
-        reading = before.reading
-        own = reading.read(path, before.name, with_label=True)
-    elif label is None:
-        raise parameter_error("fedonce host fit", "--label", "the column to predict", label)
-    else:
-        own, reading = read(path, name or "host", id, columns, drop, types, label)
-    y, own = own.pop(reading.label or "")
-    return own, y, reading
-
-
-def infer_task(y: NDArray[Any]) -> str:
-    """Return the task that labels ask for: text, booleans and few whole numbers are classes."""
-    if y.dtype.kind in "Ob":
-        return "classification"
-    known = y[np.isfinite(y)] if y.dtype.kind == "f" else y
-    whole = bool((known == np.rint(known)).all())
-    return "classification" if whole and len(np.unique(known)) <= MOST_CLASSES else "regression"
-
-
-@dataclass(frozen=True)
-class Incoming:
-    """Where messages come from, and with what they are opened, verified and matched."""
-
-    files: Sequence[Path]
-    inbox: Path | None
-    expect: Sequence[str]
-    deadline: float
-    verify: Sequence[str]
-    key: Path | None
-    rows: Sequence[Path]
-    secret: Path | None
-    replace: bool
-
-    def prepare(self, party: Host) -> None:
-        """Give the host what it needs to match rows."""
-        party.secret = None if self.secret is None else read_secret(self.secret)
-        party.agreed = tuple(agreed(path, private_key(self.key)) for path in self.rows)
-
-    def engine(self, run: str, least: int, kept: Mapping[str, bytes], tell: Tell) -> FilesEngine:
-        """Return the engine that collects the messages."""
-        if self.expect and self.inbox is None:
-            raise parameter_error("fedonce host", "--inbox", "given with --expect: the folder to wait at", None)
-        return FilesEngine(
-            run, self.files, self.inbox, self.expect, self.deadline, least, public_keys(self.verify), private_key(self.key),
-            self.replace, kept, tell,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Predicted:
-    """A host from its folder, the table with its labels, if wanted, and what came of it."""
-
-    host: Host
-    table: Table
-    label: NDArray[Any] | None
-    engine: FilesEngine
-    prediction: protocol.Prediction
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """What to say of the guests."""
-        overlap = {name: self.host.overlap[name] for name in self.engine.arrived}
-        return {"rows": self.table.n_rows, "guests": overlap, "absent": [n for n in self.host.dims if n not in overlap]}
-
-
-def _predict(table: Path, model: Path, incoming: Incoming, tell: Tell, labelled: bool = False) -> _Predicted:
-    """Load the host, read the table and what guests sent for it, and predict."""
-    party = Host.load(model)
-    if party.reading is None:
-        raise InputError(f"The model in {model} does not say how tables are read; predict in Python, as it was made.")
-    incoming.prepare(party)
-    tell(f"reading {table}")
-    own, label = party.reading.read(table, party.name, labelled), None
-    if labelled:
-        label, own = own.pop(party.reading.label)
-    if incoming.inbox is not None and not incoming.expect:
-        incoming = replace(incoming, expect=tuple(party.dims))
-    engine = incoming.engine(party.run, 0, {}, tell)
-    prediction = protocol.predict(party, own, engine)
-    for name in engine.arrived:
-        if not party.overlap[name]:
-            warnings.warn(
-                f"None of the rows is in the message of {name!r}: zeros in its place.", FedOnceWarning, stacklevel=2
-            )
-    return _Predicted(party, own, label, engine, prediction)
 
 
 def _tell_guests(told: dict[str, Any]) -> None:
@@ -287,28 +166,22 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Predict the rows of a table with what guests sent for them; a guest without a message is zeros."""
+    from fedonce import workflow
+    from fedonce.tablefiles import check_ending, write_table
+
     check_ending(out)
-    incoming = Incoming(
+    incoming = workflow.Incoming(
         guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
     )
     with progress(quiet) as tell:
-        done = _predict(table, model, incoming, tell)
-        write_table(out, columns_of(done.host, done.table, done.prediction.outputs))
+        done = workflow.predict(table, model, incoming, tell)
+        write_table(out, workflow.columns_of(done.host, done.table, done.prediction.outputs))
     told = done.told | {"bytes": done.prediction.traffic.bytes, "out": str(out)}
     if as_json:
         typer.echo(to_json(told))
         return
     typer.echo(f"predicted {told['rows']:,} rows: {out}")
     _tell_guests(told)
-
-
-def columns_of(party: Host, table: Table, outputs: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-    """Return what `predict` writes: id (or row), prediction, and a probability a class."""
-    first = {"id": table.ids} if table.ids is not None else {"row": np.arange(table.n_rows)}
-    if party.classes is None:
-        return {**first, "prediction": outputs}
-    chances = {f"probability_{as_text(name)}": outputs[:, j] for j, name in enumerate(party.classes.tolist())}
-    return {**first, "prediction": party.classes[outputs.argmax(axis=1)], **chances}
 
 
 @host.command()
@@ -328,11 +201,13 @@ def evaluate(
     quiet: Quiet = False,
 ) -> None:
     """Predict rows whose labels are known, and compare."""
-    incoming = Incoming(
+    from fedonce import evaluation, workflow
+
+    incoming = workflow.Incoming(
         guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
     )
     with progress(quiet) as tell:
-        done = _predict(table, model, incoming, tell, labelled=True)
+        done = workflow.predict(table, model, incoming, tell, labelled=True)
         assert done.label is not None
         found = evaluation.scores(done.host, done.label, done.prediction.outputs)
     if as_json:
@@ -365,11 +240,13 @@ def explain(
 
     Use rows that the model was not trained on.
     """
-    incoming = Incoming(
+    from fedonce import evaluation, importance, workflow
+
+    incoming = workflow.Incoming(
         guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
     )
     with progress(quiet) as tell:
-        done = _predict(table, model, incoming, tell, labelled=True)
+        done = workflow.predict(table, model, incoming, tell, labelled=True)
         assert done.label is not None
         tell("shuffling")
         worths = evaluation.worth(

@@ -20,7 +20,7 @@ def write_file(path: str | Path, data: bytes, private: bool = False) -> Path:
     target = Path(path)
     temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.")  # mode 0600
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:50]}.")  # mode 0600
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()

@@ -69,7 +69,8 @@ def pack(kind: str, header: Mapping[str, str], tensors: dict[str, NDArray[Any]],
         raise MessageError(
             f"The texts of the {kind} of party {party!r} (run, learner, note) are too long; shorten them."
         )
-    return _canonical(save_tensors(tensors, metadata=texts))
+    laid = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}  # safetensors writes memory as it lies
+    return _canonical(save_tensors(laid, metadata=texts))
 
 
 def unpack(

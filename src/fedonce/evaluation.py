@@ -26,11 +26,11 @@ def codes_of(host: Host, label: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _check(label: NDArray[Any]) -> None:
-    bad = [row for row, value in enumerate(label.tolist()) if is_missing(value)]
+    infinite = (float("inf"), float("-inf"))
+    bad = [row for row, value in enumerate(label.tolist()) if is_missing(value) or value in infinite]
     if bad or not len(label):
-        what = (
-            f"{len(bad)} of {len(label)} rows have no label, the first is row {bad[0]}" if bad else "there are no rows"
-        )
+        first = f"the first is row {bad[0] + 1}" if bad else ""
+        what = f"{len(bad)} of {len(label)} rows have no finite label, {first}" if bad else "there are no rows"
         raise InputError(f"Predictions cannot be compared with labels: {what}. Drop such rows, or use predict.")
 
 

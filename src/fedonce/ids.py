@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,8 @@ def normalise(ids: Ids, forms: Sequence[str]) -> Ids:
     """Write ids in one form: without spaces around them ("trim"), in lower case, in Unicode's form NFKC."""
     if not forms:
         return ids
-    rules = [rule for name, rule in RULES.items() if name in forms]
+    # The Unicode form first: it can give letters that have a lower case, and spaces.
+    rules = [rule for name, rule in reversed(RULES.items()) if name in forms]
     made: Ids = np.empty(len(ids), dtype=object)
     for row, text in enumerate(ids):
         for rule in rules:
@@ -87,13 +88,19 @@ def hashed(ids: Ids) -> Keys:
 
 def _cut(ids: Ids, digest: Callable[[bytes], bytes]) -> Keys:
     data = b"".join(digest(text.encode("utf-8", "surrogatepass"))[:WIDTH] for text in ids)
-    keys: Keys = np.frombuffer(data, np.uint8).reshape(len(ids), WIDTH)
+    return _each_once(np.frombuffer(data, np.uint8).reshape(len(ids), WIDTH), ids)
+
+
+def _each_once(keys: Keys, ids: Ids) -> Keys:
     twice = repeated(keys)
-    if twice is not None:
-        raise InputError(
-            f"The ids {ids[twice[0]]!r} and {ids[twice[1]]!r} have the same hash; use another secret (`fedonce keys secret`)."
-        )
-    return keys
+    if twice is None:
+        return keys
+    first, second = ids[twice[0]], ids[twice[1]]
+    if first == second:
+        raise InputError(f"The id {first!r} is there twice; keep one of the rows.")
+    raise InputError(
+        f"The ids {first!r} and {second!r} have the same hash; use another secret (`fedonce keys secret`)."
+    )
 
 
 def plain(ids: Ids) -> Keys:
@@ -104,8 +111,9 @@ def plain(ids: Ids) -> Keys:
             raise InputError(
                 f"The id {text[:40]!r} cannot travel as it is: longer than {PLAIN_WIDTH} bytes, or with a NUL; send hashes."
             )
-    width = max((len(text) for text in texts), default=1)
-    return np.frombuffer(b"".join(text.ljust(width, b"\0") for text in texts), np.uint8).reshape(len(texts), width)
+    width = max([1, *map(len, texts)])
+    data = b"".join(text.ljust(width, b"\0") for text in texts)
+    return _each_once(np.frombuffer(data, np.uint8).reshape(len(texts), width), ids)
 
 
 def _as_texts(keys: Keys) -> NDArray[np.bytes_]:
@@ -150,7 +158,7 @@ class Naming:
     """
 
     form: str = "hashed"
-    secret: bytes | None = None
+    secret: bytes | None = field(default=None, repr=False)
     forms: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

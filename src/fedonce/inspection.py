@@ -24,8 +24,8 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
     raw = envelope.read_bytes(path, "message")
     if envelope.kind_of(raw) == "sealed" and key is None:
         return {"file": str(path), "bytes": len(raw), "sealed": "yes: only the receiver can read it (--key)"}
-    data = raw if key is None or envelope.kind_of(raw) != "sealed" else unseal(raw, key)
     try:
+        data = raw if key is None or envelope.kind_of(raw) != "sealed" else unseal(raw, key)
         message = Representation.from_bytes(data)
     except MessageError as error:
         raise MessageError(f"{error} ({path})") from None

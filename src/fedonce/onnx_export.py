@@ -20,11 +20,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedonce import __version__, aggregation
+from fedonce import __version__
 from fedonce.disk import write_file
 from fedonce.errors import InputError
 from fedonce.party import Guest, Host
-from fedonce.training import Rows, pick_device
+from fedonce.training import Rows
 
 LARGEST_DIFFERENCE = 1e-3  # of the outputs' scale
 CHECKED_ROWS = (1, 7, 64)
@@ -84,7 +84,7 @@ def export_guest(guest: Guest, path: str | Path) -> Exported:
     added = None if guest.tuned is None else guest.tuned.network
     alone = added is not None and guest.tuned is not None and guest.tuned.alone
     learner = None if alone else guest.learner.module()
-    bound = np.inf if alone or guest.purse is None else guest._bound
+    bound = np.inf if alone or guest.purse is None else guest.bound
     shape = guest.preparation.row_shape
     noise = " The guest blurs values with noise before it sends them: that is not in this model." if guest.noise else ""
     document = (
@@ -108,15 +108,14 @@ def export_host(host: Host, path: str | Path) -> Exported:
     """
     if host.model is None:
         raise InputError(f"The host {host.name!r} has not been trained yet; call aggregate first.")
-    model, shape, device = host.model, host.preparation.row_shape, pick_device(host.device)
+    model, shape = host.model, host.preparation.row_shape
     widths: dict[str, tuple[int, ...]] = {"own": shape}
     if host.dims:
         widths |= {"values": (sum(host.dims.values()),), "present": (len(host.dims),)}
 
     def original(made: Arrays) -> NDArray[Any]:
         nothing = np.zeros((len(made["own"]), 0), np.float32)
-        raw = aggregation.outputs(model, made["own"], made.get("values", nothing), made.get("present", nothing), device)
-        return _finished(host, raw.astype(np.float64))
+        return host.outputs_of(made["own"], made.get("values", nothing), made.get("present", nothing))
 
     output = "numbers" if host.classes is None else "probabilities"
     module = _HostModule(model, None if host.classes is not None else _Numbers(host))
@@ -147,15 +146,6 @@ def _about(host: Host) -> str:
 
 def _shown(shape: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, (ROWS, *shape)))})"
-
-
-def _finished(host: Host, raw: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return raw outputs as the host gives them: probabilities, or numbers on the label's scale."""
-    if host.classes is None:
-        inside = raw[:, 0] if host.labels is None else np.clip(raw[:, 0], -1, 1)
-        return inside * host.spread + host.offset
-    odds = np.exp(raw - raw.max(axis=1, keepdims=True))
-    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
 class _GuestModule(nn.Module):

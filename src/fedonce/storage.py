@@ -54,7 +54,7 @@ def save(folder: str | Path, model: Stored) -> Path:
         "weights": (
             "weights",
             "safetensors",
-            save_tensors({name: np.array(value) for name, value in model.weights.items()}),
+            save_tensors({name: np.array(value, order="C") for name, value in model.weights.items()}),
         ),
         **{f"message of {party}": ("message", "fedonce", data) for party, data in model.messages.items()},
     }

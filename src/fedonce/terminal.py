@@ -63,7 +63,16 @@ def show(pairs: Mapping[str, Any]) -> None:
     """Print names and values, one a line; names are aligned."""
     width = max(len(name) for name in pairs)
     for name, value in pairs.items():
-        typer.echo(f"{name:{width}}  {value:,}" if type(value) is int else f"{name:{width}}  {value}")
+        typer.echo(f"{name:{width}}  {value:,}" if type(value) is int else f"{name:{width}}  {one_line(value)}")
+
+
+def one_line(value: object) -> str:
+    r"""Return a value as one line that can be printed: a text from another party must not move the cursor or add lines.
+
+    >>> one_line("pca\nsignature  verified")
+    'pca\\nsignature  verified'
+    """
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(value))
 
 
 def duration(text: str) -> float:

@@ -137,9 +137,9 @@ class Guest:
         if self.purse is not None:
             self.learner.fit_private(rows, self.dim, rng, pick_device(self.device), self.purse)
             values = self.values(rows)
-            bounded = np.isfinite(self._bound)
+            bounded = np.isfinite(self.bound)
             self.scale = (
-                Scale.public(self._bound, values.shape[1], self.bits) if bounded else Scale.fit(values, self.bits)
+                Scale.public(self.bound, values.shape[1], self.bits) if bounded else Scale.fit(values, self.bits)
             )
             return self._send(own, values, mask, agreed)
         self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
@@ -186,10 +186,10 @@ class Guest:
             )
         if self.tuned is not None and self.tuned.network is not None:
             values = values + apply(self.tuned.network, rows, device)
-        return values if self.purse is None else np.clip(values, -self._bound, self._bound)
+        return values if self.purse is None else np.clip(values, -self.bound, self.bound)
 
     @property
-    def _bound(self) -> float:
+    def bound(self) -> float:
         """Within which values lie, known before any row is seen; infinite where the learner is not a private one."""
         exact = self.purse is not None and WITHOUT_NOISE in self.purse.used
         return np.inf if exact else self.learner.bound
@@ -243,7 +243,8 @@ class Guest:
     @property
     def model(self) -> str:
         """Digest of what was learnt: by it the host sees that training and prediction come from the same model."""
-        tensors = dict(self.learner.state())
+        alone = self.tuned is not None and self.tuned.alone  # then the learner may never have learnt
+        tensors = {} if alone else dict(self.learner.state())
         if self.tuned is not None and self.tuned.network is not None:
             tensors |= {f"tuned.{name}": value.cpu().numpy() for name, value in self.tuned.network.state_dict().items()}
         return checksum("model", {}, tensors)[:16]

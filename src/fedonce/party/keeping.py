@@ -36,7 +36,9 @@ def keep_guest(guest: Guest, folder: str | Path) -> Path:
     if guest.scale is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
     owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
-    weights = {f"learner.{name}": np.asarray(value) for name, value in guest.learner.state().items()}
+    alone = guest.tuned is not None and guest.tuned.alone  # rounds from a random start: the learner may never have learnt
+    learnt = {} if alone else guest.learner.state()
+    weights = {f"learner.{name}": np.asarray(value) for name, value in learnt.items()}
     weights |= {"scale.low": guest.scale.low, "scale.high": guest.scale.high}
     if guest.noise is not None and guest.noise.centre is not None:
         weights["noise.centre"] = guest.noise.centre
@@ -92,9 +94,9 @@ def _learner(content: Mapping[str, Any], weights: Tensors) -> Learner:
             "it first."
         )
     learner = LEARNERS[content["name"]](**storage.restored_settings(content["settings"]))
-    learner.restore(
-        {name.removeprefix("learner."): value for name, value in weights.items() if name.startswith("learner.")}
-    )
+    learnt = {name.removeprefix("learner."): value for name, value in weights.items() if name.startswith("learner.")}
+    if learnt:
+        learner.restore(learnt)
     return learner
 
 

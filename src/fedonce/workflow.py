@@ -1,0 +1,318 @@
+"""The steps of a guest and of a host with tables in files, as the commands take them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from fedonce import leakage, learners, protocol, storage
+from fedonce.alignment import AgreedRows
+from fedonce.crypto import PrivateKey, PublicKey, read_private, read_public, read_secret, seal, unseal
+from fedonce.disk import make_folder, write_file
+from fedonce.engine.files import FilesEngine
+from fedonce.envelope import kind_of, read_bytes
+from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError, parameter_error
+from fedonce.ids import Naming
+from fedonce.message import Representation
+from fedonce.party import Guest, Host
+from fedonce.preparation import Public
+from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
+from fedonce.privacy.noise import SecretRandom
+from fedonce.reading import Reading
+from fedonce.tablefiles import read_table
+from fedonce.tables import Table, as_text, is_missing
+from fedonce.terminal import Tell, pairs
+
+MOST_CLASSES = 20  # whole numbers with more values than this are a quantity
+
+
+def read(
+    path: Path, party: str, id: str | None, columns: str | None, drop: str | None, types: Sequence[str] | None,
+    label: str | None = None,
+) -> tuple[Table, Reading]:  # fmt: skip
+    """Read a table, and say how it was read, so that it is read alike at prediction. The label is the last column."""
+    given = pairs(types or [], "--type", "age=number")
+    wanted = None if columns is None else [*_listed(columns), *([label] if label else [])]
+    table = read_table(path, id=id, columns=wanted, types=given, party=party)
+    dropped = _listed(drop)
+    unknown = [name for name in (*dropped, *([label] if label else ())) if name not in table.names]
+    if unknown:
+        known = ", ".join(map(str, table.names[:8]))
+        raise InputError(
+            f"{path} has no column {unknown[0]!r}; it has {known}{', ...' if len(table.names) > 8 else ''}."
+        )
+    kept = [name for name in map(str, table.names) if name not in dropped and name != label]
+    if not kept:
+        raise InputError(f"{path} has no column to learn from, besides {id!r} and {label!r}.")
+    order = [*kept, *([label] if label else [])]
+    table = table.select([table.names.index(name) for name in order])
+    kinds = {str(name): kind for name, kind in table.kinds.items()}
+    return table, Reading(id, tuple(kept), kinds, label)
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def naming(secret: Path | None, plain: bool, forms: tuple[str, ...]) -> Naming | None:
+    """Return how a guest's messages name rows; None: by hashes without a key, of which the guest is warned."""
+    if secret is not None and plain:
+        raise parameter_error("fedonce guest", "--plain-ids", "left out where there is a --secret", True)
+    if secret is not None:
+        return Naming("keyed", read_secret(secret), forms)
+    if plain:
+        return Naming("plain", forms=forms)
+    return None if not forms else Naming("hashed", forms=forms)
+
+
+def agreed(path: Path, key: PrivateKey | None) -> AgreedRows:
+    """Read the rows that an alignment agreed on, sealed or not."""
+    data = read_bytes(path, "file of agreed rows")
+    try:
+        return AgreedRows.from_bytes(unseal(data, key) if kind_of(data) == "sealed" and key is not None else data)
+    except MessageError as error:
+        raise MessageError(f"{error} ({path})") from None
+
+
+def private_key(path: Path | None) -> PrivateKey | None:
+    """Read a private key, if there is one."""
+    return None if path is None else read_private(path)
+
+
+def public_keys(given: Sequence[str] | None) -> dict[str, PublicKey]:
+    """Read the public keys of NAME=FILE options."""
+    return {name: read_public(Path(path)) for name, path in pairs(given or [], "--verify", "shop=shop.pub").items()}
+
+
+def public(path: Path | None) -> tuple[Public | None, Any]:
+    """Read what is public of columns and labels."""
+    if path is None:
+        return None, None
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise InputError(f"{path} is neither TOML nor JSON, by its ending: {error}.") from None
+    unknown = sorted(set(content) - {"bounds", "categories", "labels"}) if isinstance(content, Mapping) else ["?"]
+    if unknown:
+        raise InputError(f"{path} may have bounds, categories and labels. Got {unknown[0]!r}.")
+    return Public(content.get("bounds"), content.get("categories", {})), content.get("labels")
+
+
+def purse(plan: Plan, name: str) -> Purse:
+    """Return what a party may spend by a plan."""
+    return Purse(name, plan.of(name), plan.ledger(), SecretRandom())
+
+
+def attack(party: Guest, own: Table) -> list[leakage.Rebuilt]:
+    """Rebuild columns of a sample of rows from what the host would receive of them."""
+    sample = np.random.default_rng(0).permutation(own.n_rows)[: leakage.MOST_ROWS]
+    rows = replace(own.take(np.sort(sample)), ids=None)
+    return leakage.reconstruct(party.represent(rows).values, rows)
+
+
+def guest_purse(
+    name: str,
+    n_rows: int,
+    learner: str,
+    epochs: int | None,
+    plan: Path | None,
+    epsilon: float | None,
+    delta: float | None,
+) -> Purse | None:
+    """Return what the guest may spend: its part of a plan, or a budget of its own."""
+    if plan is not None and epsilon is not None:
+        raise parameter_error("fedonce guest fit", "--epsilon", "left out where there is a --plan", epsilon)
+    if plan is not None:
+        return purse(Plan.from_file(plan), name)
+    if epsilon is None:
+        return None
+    delta = 1 / (10 * n_rows) if delta is None else delta
+    check_budget(epsilon, delta, "fedonce guest fit")
+    tasks = learners.make(learner, epochs, "fedonce guest fit").private_tasks(n_rows, 1.0, epsilon == float("inf"))
+    return purse(calibrate([replace(task, party=name) for task in tasks], epsilon, delta), name)
+
+
+def estimator_seed(seed: int) -> int:
+    """Return the seed that an estimator gives its parties: `--seed 0` and `random_state=0` are the same training."""
+    return int(check_random_state(seed).randint(2**31 - 1))
+
+
+def write_message(
+    message: Representation, path: Path, signer: PrivateKey | None, sealer: PublicKey | None
+) -> tuple[Representation, int]:
+    """Write the message, signed and sealed where it is wanted; return it with the size of its file."""
+    if signer is not None:
+        message = replace(message, signature=signer.sign(message.checksum))
+    data = message.to_bytes() if sealer is None else seal(message.to_bytes(), sealer)
+    write_file(path, data)
+    return message, len(data)
+
+
+def save_guest(
+    party: Guest, message: Representation, out: Path, name: str, signer: PrivateKey | None, sealer: PublicKey | None
+) -> tuple[Representation, int]:
+    """Write model and message; where there is no room for both, what was there before stays, and both still fit together."""
+    waiting = make_folder(out) / f".{name}.new"
+    try:
+        written = write_message(message, waiting, signer, sealer)
+        party.save(out)
+        waiting.replace(out / name)  # needs no more room
+    finally:
+        waiting.unlink(missing_ok=True)
+    return written
+
+
+def check_folder(out: Path) -> None:
+    """Raise where a model's folder cannot be one, before anybody waits or trains."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; name a folder for the model.")
+
+
+def model_before(out: Path, refit: bool) -> Host | None:
+    """Return the model that is trained again, and refuse to overwrite one that is not to be."""
+    check_folder(out)
+    if storage.exists(out) and not refit:
+        raise InputError(
+            f"The folder {out} has a model already. Train it again, with more guests, by --refit, or name another one."
+        )
+    before = Host.load(out) if refit else None
+    if before is not None and before.ledger is not None:
+        raise BudgetError(
+            f"The model in {out} has spent its privacy budget; to train it again would spend it twice. Make a new plan, for all "
+            "that is spent together, and train into another folder."
+        )
+    return before
+
+
+def labelled_table(
+    path: Path, before: Host | None, name: str | None, id: str | None, columns: str | None, drop: str | None,
+    types: list[str] | None, label: str | None,
+) -> tuple[Table, NDArray[Any], Any]:  # fmt: skip
+    """Read the training table and its labels; where a model is trained again, as it was read before."""
+    if before is not None and before.reading is not None:
+        reading = before.reading
+        own = reading.read(path, before.name, with_label=True)
+    elif label is None:
+        raise parameter_error("fedonce host fit", "--label", "the column to predict", label)
+    else:
+        own, reading = read(path, name or "host", id, columns, drop, types, label)
+    y, own = own.pop(reading.label or "")
+    _check_label(y, f"Column {reading.label!r} of {path}")
+    return own, y, reading
+
+
+def _check_label(y: NDArray[Any], column: str) -> None:
+    """Refuse labels with gaps, and dates."""
+    if y.dtype.kind == "M":
+        raise InputError(f"{column} holds dates, which cannot be predicted; name another --label, or make it numbers.")
+    gaps = np.flatnonzero([is_missing(value) for value in y.tolist()])
+    if len(gaps):
+        first = f"first in row {gaps[0] + 1}"
+        raise InputError(f"{column} has no label in {len(gaps)} of {len(y)} rows, {first}; train without these rows.")
+
+
+def check_task(task: str, y: NDArray[Any], column: str | None) -> None:
+    """Raise where numbers are to be predicted, and labels are text."""
+    if task == "regression" and y.dtype.kind == "O":
+        raise InputError(
+            f"The labels, column {column!r}, are text ({y[0]!r}), and regression needs numbers; see --task."
+        )
+
+
+def infer_task(y: NDArray[Any]) -> str:
+    """Return the task that labels ask for: text, booleans and few whole numbers are classes."""
+    if y.dtype.kind in "Ob":
+        return "classification"
+    known = y[np.isfinite(y)] if y.dtype.kind == "f" else y
+    whole = bool((known == np.rint(known)).all())
+    return "classification" if whole and len(np.unique(known)) <= MOST_CLASSES else "regression"
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Where messages come from, and with what they are opened, verified and matched."""
+
+    files: Sequence[Path]
+    inbox: Path | None
+    expect: Sequence[str]
+    deadline: float
+    verify: Sequence[str]
+    key: Path | None
+    rows: Sequence[Path]
+    secret: Path | None
+    replace: bool
+
+    def prepare(self, party: Host) -> None:
+        """Give the host what it needs to match rows."""
+        party.secret = None if self.secret is None else read_secret(self.secret)
+        party.agreed = tuple(agreed(path, private_key(self.key)) for path in self.rows)
+
+    def engine(self, run: str, least: int, kept: Mapping[str, bytes], tell: Tell) -> FilesEngine:
+        """Return the engine that collects the messages."""
+        if self.expect and self.inbox is None:
+            raise parameter_error("fedonce host", "--inbox", "given with --expect: the folder to wait at", None)
+        return FilesEngine(
+            run, self.files, self.inbox, self.expect, self.deadline, least, public_keys(self.verify), private_key(self.key),
+            self.replace, kept, tell,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A host from its folder, the table with its labels, if wanted, and what came of it."""
+
+    host: Host
+    table: Table
+    label: NDArray[Any] | None
+    engine: FilesEngine
+    prediction: protocol.Prediction
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What to say of the guests."""
+        overlap = {name: self.host.overlap[name] for name in self.engine.arrived}
+        return {"rows": self.table.n_rows, "guests": overlap, "absent": [n for n in self.host.dims if n not in overlap]}
+
+
+def predict(table: Path, model: Path, incoming: Incoming, tell: Tell, labelled: bool = False) -> Predicted:
+    """Load the host, read the table and what guests sent for it, and predict."""
+    party = Host.load(model)
+    if party.reading is None:
+        raise InputError(f"The model in {model} does not say how tables are read; predict in Python, as it was made.")
+    incoming.prepare(party)
+    tell(f"reading {table}")
+    own, label = party.reading.read(table, party.name, labelled), None
+    if labelled:
+        label, own = own.pop(party.reading.label)
+    if incoming.inbox is not None and not incoming.expect:
+        incoming = replace(incoming, expect=tuple(party.dims))
+    engine = incoming.engine(party.run, 0, {}, tell)
+    prediction = protocol.predict(party, own, engine)
+    for name in engine.arrived:
+        if not party.overlap[name]:
+            warnings.warn(
+                f"None of the rows is in the message of {name!r}: zeros in its place.", FedOnceWarning, stacklevel=2
+            )
+    return Predicted(party, own, label, engine, prediction)
+
+
+def columns_of(party: Host, table: Table, outputs: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    """Return what `predict` writes: id (or row), prediction, and a probability a class."""
+    first = {"id": table.ids} if table.ids is not None else {"row": np.arange(table.n_rows)}
+    if party.classes is None:
+        return {**first, "prediction": outputs}
+    texts = [str(name) if isinstance(name, bool) else as_text(name) for name in party.classes.tolist()]
+    chances = {f"probability_{text}": outputs[:, j] for j, text in enumerate(texts)}
+    return {**first, "prediction": party.classes[outputs.argmax(axis=1)], **chances}
