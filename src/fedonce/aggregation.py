@@ -31,8 +31,8 @@ class Recipe:
     dropout : float
         Dropout in the head.
     epochs : int, optional
-        None: as many as make about `steps` steps, 20 to 100 (above half a million rows fewer, 5 at least); with fewer than 5,000 rows that many, a quarter or a
-        twelfth of them: the most that a sixth of the training rows does not speak against.
+        None: as many as make about `steps` steps, 20 to 100, and above half a million rows fewer; with fewer than 5,000
+        rows that many, a quarter or a twelfth of them: the most that a sixth of the training rows does not speak against.
     batch, rate, weight_decay, schedule, optimizer
         As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16. A weight decay
         of None is 0.1, and less in proportion above 5,000 rows.

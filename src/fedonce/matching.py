@@ -38,7 +38,7 @@ class HostRows:
 
     n_rows: int
     ids: Ids | None = None
-    secret: bytes | None = None
+    secret: bytes | None = field(default=None, repr=False)
     forms: tuple[str, ...] = ()
     agreed: tuple[AgreedRows, ...] = ()
     digest: str | None = None
