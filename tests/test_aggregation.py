@@ -14,6 +14,7 @@ from fedonce.aggregation import (
     TABLES,
     AggregationModel,
     Examples,
+    _choose_epochs,
     drop_guests,
     find_recipe,
     fit,
@@ -162,3 +163,48 @@ def test_there_is_at_least_one_member(members):
     own, values, present, target = data(50)
     with pytest.raises(InputError, match="'members' parameter of Recipe"):
         fit(Examples(own, values, present, target), (2, 2), 2, Recipe(members=members), np.random.default_rng(0), CPU)
+
+
+class Certain(nn.Module):
+    """Says of every row that it is of class 0, the surer the larger `odds`."""
+
+    def __init__(self, odds: float) -> None:
+        super().__init__()
+        self.odds = odds
+
+    def forward(self, own, values, present):
+        return torch.stack([torch.full((len(own),), self.odds), torch.zeros(len(own))], dim=1)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "odds", "expected", "tried"),
+    [
+        (600, {8: 0.1, 25: 0.2, 100: 3.0}, 100, [8, 25, 100]),
+        (600, {8: 0.1, 25: -1.0, 100: 3.0}, 100, [8, 25, 100]),  # with few rows all are tried
+        (600, {8: 0.2, 25: 0.1, 100: -1.0}, 8, [8, 25, 100]),
+        (12_800, {8: 0.1, 25: 1.0, 100: -9.0}, 100, [8, 25]),  # clearly better so far: on to all
+        (12_800, {8: 0.2, 25: 0.1, 100: 9.0}, 8, [8, 25]),  # no better: not longer
+        (12_800, {8: 0.1, 25: 0.11, 100: -1.0}, 25, [8, 25, 100]),
+        (12_800, {8: 0.1, 25: 0.11, 100: 3.0}, 100, [8, 25, 100]),
+    ],
+)
+def test_how_long_to_train_is_what_held_back_rows_speak_for(n_rows, odds, expected, tried):
+    rows, asked = np.zeros((n_rows, 1), np.float32), []
+
+    def once(part, recipe, rng):
+        assert len(part.own) == n_rows - n_rows // 6
+        asked.append(recipe.epochs)
+        return Certain(odds[recipe.epochs]), []
+
+    examples = Examples(rows, rows[:, :0], rows[:, :0], np.zeros(n_rows, np.int64))
+    chosen = _choose_epochs(examples, TABLES, once, np.random.default_rng(0), CPU)
+    assert (chosen, asked) == (expected, tried)
+
+
+def test_noise_in_many_rows_is_not_learnt_by_heart_either():
+    rng = np.random.default_rng(0)
+    own = rng.standard_normal((6000, 5)).astype(np.float32)
+    target = (own[:, 0] + 2 * rng.standard_normal(6000) > 0).astype(np.int64)
+    nothing = np.zeros((6000, 0), np.float32)
+    _, history = fit(Examples(own, nothing, nothing, target), (), 2, TABLES, np.random.default_rng(0), CPU)
+    assert len(history) < TABLES.training(6000).epochs

@@ -388,3 +388,16 @@ def test_a_failing_learner_is_named_with_its_party():
     with pytest.raises(RuntimeError, match="boom") as caught:
         quick(learner={"telco": Broken()}).fit(X, y)
     assert caught.value.__notes__ == ["(party 'telco' failed in learn)"]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_columns_of_dates(library):
+    """A guest's dates alone tell the class: before or after a day, or on which day of the week."""
+    frames = pytest.importorskip(library)
+    days = np.datetime64("2020-01-01") + np.random.default_rng(0).integers(0, 1000, 400)
+    y = days > np.datetime64("2021-06-01")
+    X = frames.DataFrame(
+        {"noise": np.random.default_rng(1).standard_normal(400), "joined": days.astype("datetime64[us]")}
+    )
+    model = FedOnceClassifier(parties={"bank": ["noise"], "shop": ["joined"]}, host="bank", random_state=0)
+    assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.9

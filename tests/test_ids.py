@@ -5,7 +5,7 @@ import hmac
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fedonce import InputError, ids
@@ -46,9 +46,8 @@ def test_what_is_normalised_stays_as_it_is(text):
     forms = ("trim", "lower", "nfkc")
     try:
         once = normalise(texts(text), forms)
-    except InputError as error:
-        assert "is empty once" in str(error)
-        return
+    except InputError:  # spaces, which become nothing
+        assume(False)
     assert list(normalise(once, forms)) == list(once)
 
 
@@ -111,7 +110,9 @@ def test_collisions_are_noticed(monkeypatch):
     monkeypatch.setattr(ids, "WIDTH", 1)
     own = texts(*(f"id{i}" for i in range(300)))
     for make in (hashed, lambda own: keyed(own, SECRET, "june")):
-        with pytest.raises(InputError, match=r"The ids 'id\d+' and 'id\d+' have the same hash; use another secret") as told:
+        with pytest.raises(
+            InputError, match=r"The ids 'id\d+' and 'id\d+' have the same hash; use another secret"
+        ) as told:
             make(own)
         pair = str(told.value).split("'")[1::2][:2]
         assert (make(texts(pair[0])) == make(texts(pair[1]))).all()
@@ -119,7 +120,8 @@ def test_collisions_are_noticed(monkeypatch):
 
 few = st.integers(1, 4).flatmap(
     lambda width: st.tuples(
-        *[st.lists(st.binary(min_size=width, max_size=width), unique=unique) for unique in (False, True)], st.just(width)
+        *[st.lists(st.binary(min_size=width, max_size=width), unique=unique) for unique in (False, True)],
+        st.just(width),
     )
 )
 

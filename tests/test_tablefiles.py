@@ -97,7 +97,8 @@ def test_typed_files_keep_their_types(tmp_path, name):
     nan = np.nan
     for values, wanted in zip(
         columns_of(table).values(),
-        [[1, 2, 3, nan], [nan, 2, 3, 4], [1, 2, 3, 4], [1.5, nan, 2, 0.25], [1, 0, 1, nan], [day, None, day, day], ["Ulm", None, "", "Ulm"],
+        [[1, 2, 3, nan], [nan, 2, 3, 4], [1, 2, 3, 4], [1.5, nan, 2, 0.25], [1, 0, 1, nan], [day, None, day, day],
+         ["Ulm", None, "", "Ulm"],
          ["NA", "b", None, "NA"], [1.5, nan, 2, 0], [61, nan, 0, 1], [nan] * 4],
         strict=True,
     ):  # fmt: skip
@@ -289,6 +290,22 @@ def test_damaged_files(tmp_path, file, name):
         read_table(stored(tmp_path / name, {"a": pa.array([], pa.int64())}))
 
 
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet", "a.feather"])
+def test_flipped_bits_give_a_table_or_a_clear_error(tmp_path, name, rng):
+    columns = {"id": np.array([f"k{j}" for j in range(200)], dtype=object), "a": rng.normal(size=200)}
+    path = write_table(tmp_path / name, columns)
+    whole, refused = path.read_bytes(), 0
+    for _ in range(200):
+        content = bytearray(whole)
+        content[rng.integers(len(whole))] ^= 1 << int(rng.integers(8))
+        path.write_bytes(content)
+        try:
+            assert read_table(path, id="id").names
+        except InputError as error:
+            refused += name in str(error)
+    assert refused > 50
+
+
 def test_a_damaged_gzip(file):
     with pytest.raises(InputError, match="damaged, cut short"):
         read_table(file(b"a,b\n1,2\n", "a.csv.gz"))
@@ -375,3 +392,10 @@ def test_endings(name):
         with pytest.raises(InputError, match=r"must end in one of .csv, .tsv, .*\.parquet, .*\.ipc"):
             use(name)
     assert check_ending("a/B.TSV.gz") == "csv"
+
+
+def test_the_index_that_pandas_writes_is_no_column(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0]}).iloc[[2, 0]]
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").names == ("a",)
+    assert read_table(tmp_path / "t.parquet", columns=["__index_level_0__"]).n_rows == 2

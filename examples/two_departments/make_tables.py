@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-TRAIN, NEW, STRANGERS = 4000, 2000, 1500  # customers of the bank; new ones; people that only a guest knows
+TRAIN, HELD_BACK, NEW, STRANGERS = 4000, 1500, 500, 1500  # customers of the bank; people that only a guest knows
 Columns = dict[str, np.ndarray]
 
 
 def main(folder: Path) -> None:
     rng = np.random.default_rng(4711)
-    n = TRAIN + NEW + STRANGERS
+    n = TRAIN + HELD_BACK + NEW + STRANGERS
     solvent, orderly, punctual = rng.standard_normal((3, n))
     ids = np.array([f"C-{number:06d}" for number in rng.permutation(20_000)[:n]])
     luck = rng.logistic(size=n)
@@ -30,15 +30,16 @@ def main(folder: Path) -> None:
         "shop": {"client_no": ids, **shop(rng, orderly)},
         "utility": {"customer": ids, **utility(rng, punctual)},
     }
-    known = {"bank": np.ones(n, bool), "shop": rng.random(n) < 0.7, "utility": rng.random(n) < 0.5}
-    training, new, strangers = np.split(np.arange(n), [TRAIN, TRAIN + NEW])
-    for party, table in tables.items():
-        mine = training if party == "bank" else np.concatenate([training, strangers])
-        ending = "parquet" if party == "utility" else "csv"
-        write(folder / party / f"{party}.{ending}", chosen(rng, table, mine[known[party][mine]]))
-        write(folder / party / f"new_customers.{ending}", chosen(rng, table, new[known[party][new]], label=False))
-    write(folder / "bank" / "a_year_later.csv", chosen(rng, tables["bank"], new))
-    for part in ("keys", "training", "prediction"):
+    known = {"shop": rng.random(n) < 0.7, "utility": rng.random(n) < 0.5}
+    training, held_back, new, strangers = np.split(np.arange(n), np.cumsum([TRAIN, HELD_BACK, NEW]))
+    write(folder / "bank" / "bank.csv", chosen(rng, tables["bank"], training))
+    write(folder / "bank" / "held_back.csv", chosen(rng, tables["bank"], held_back))
+    write(folder / "bank" / "new_customers.csv", chosen(rng, tables["bank"], new, label=False))
+    for party, ending in (("shop", "csv"), ("utility", "parquet")):
+        first, later = np.concatenate([training, strangers]), np.concatenate([held_back, new])
+        write(folder / party / f"{party}.{ending}", chosen(rng, tables[party], first[known[party][first]]))
+        write(folder / party / f"new_customers.{ending}", chosen(rng, tables[party], later[known[party][later]]))
+    for part in ("keys", "training", "prediction", "alignment", "aligned"):
         (folder / "post" / part).mkdir(parents=True, exist_ok=True)
 
 

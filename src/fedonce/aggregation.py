@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,8 +32,8 @@ class Recipe:
     dropout : float
         Dropout in the head.
     epochs : int, optional
-        None: as many as make about `steps` steps, 20 to 100, and above half a million rows fewer; with fewer than 5,000
-        rows that many, a quarter or a twelfth of them: the most that a sixth of the training rows does not speak against.
+        None: as many as make about `steps` steps, 20 to 100, and above half a million rows fewer. With fewer than
+        100,000 rows (images: 5,000) that many, a quarter or a twelfth of them: what a sixth of the training rows speaks for.
     batch, rate, weight_decay, schedule, optimizer
         As in `fedonce.training.Training`. A batch is at most a sixteenth of the rows, and at least 16. A weight decay
         of None is 0.1, and less in proportion above 5,000 rows.
@@ -99,7 +100,10 @@ class Recipe:
 
 
 ROW_VISITS = 10_000_000  # rows times epochs, beyond which a large table is not gone over 20 times
-FEW_ROWS = 5000  # below, the number of epochs is chosen on a part of the training rows
+# How long to train is tried on a part of the training rows: of images with few rows, of tables unless they are so many that
+# nothing is learnt by heart. With few rows every length is tried.
+FEW_ROWS, MANY_ROWS = 5000, 100_000
+CLEARLY = 0.95  # so much of a loss is clearly better than it
 
 TABLES = Recipe()
 IMAGES = Recipe(encoder_dim=128, head=(1024, 512), dropout=0.3, rate=2e-3, smoothing=0.1)
@@ -231,8 +235,8 @@ def fit(
     def once(part: Examples, recipe: Recipe, rng: np.random.Generator) -> tuple[AggregationModel, list[Epoch]]:
         return _train(part, dims, n_outputs, recipe, rng, device)
 
-    if recipe.epochs is None and len(examples.own) < FEW_ROWS:
-        trial = rng.spawn(1)[0]  # a generator of its own: the training itself is the same with and without the trial
+    if recipe.epochs is None and len(examples.own) < (FEW_ROWS if fits_cnn0(examples.own.shape[1:]) else MANY_ROWS):
+        trial = copy.deepcopy(rng).spawn(1)[0]  # of its own: the training itself is the same with and without the trial
         recipe = replace(recipe, epochs=_choose_epochs(examples, recipe, once, trial, device))
     trained = [once(examples, recipe, generator) for generator in (rng, *rng.spawn(recipe.members - 1))]
     model = trained[0][0] if len(trained) == 1 else Ensemble([member for member, _ in trained])
@@ -242,26 +246,26 @@ def fit(
 def _choose_epochs(
     examples: Examples, recipe: Recipe, once: TrainOnce, rng: np.random.Generator, device: torch.device
 ) -> int:
-    """Try how long to train on a part of the training rows: few rows are soon learnt by heart.
+    """Try how long to train on a part of the training rows: what cannot be learnt, a long training learns by heart.
 
-    Numbers: the length with the least squared error on the rest of the training rows. Classes, whose errors are few
-    and coarse: the longest that is not worse than the best by two standard errors. The model is then trained anew on all.
+    A twelfth, a quarter or all of the epochs, whichever has the least loss on the rest of the training rows. With many rows, all
+    of them are not tried where a quarter is clearly better, or no better, than a twelfth. Then the model is trained on all rows.
     """
     most = recipe.training(len(examples.own)).epochs
     order = rng.permutation(len(examples.own))
     held, kept = np.split(order, [len(order) // 6])
     if len(held) < 10:
         return most
-    rest, errors = examples.take(held), {}
-    numbers = rest.target.dtype.kind == "f"
+    rest, part, losses = examples.take(held), examples.take(kept), dict[int, float]()
     for epochs in sorted({max(1, most // 12), max(1, most // 4), most}):
-        model, _ = once(examples.take(kept), replace(recipe, epochs=epochs), rng)
-        raw = outputs(model, rest.own, rest.values, rest.present, device)
-        errors[epochs] = np.square(raw[:, 0] - rest.target) if numbers else raw.argmax(axis=1) != rest.target
-    best = min(errors.values(), key=np.mean).astype(float)
-    excess = {epochs: error - best for epochs, error in errors.items()}
-    margin = 0.0 if numbers else 2 / np.sqrt(len(held))
-    return max(epochs for epochs, more in excess.items() if more.mean() <= margin * more.std())
+        if epochs == most and len(losses) == 2 and len(examples.own) >= FEW_ROWS:
+            short, longer = losses.values()
+            if longer >= short or longer < CLEARLY * short:
+                return most if longer < short else min(losses)
+        model, _ = once(part, replace(recipe, epochs=epochs), rng)
+        raw = torch.from_numpy(outputs(model, rest.own, rest.values, rest.present, device))
+        losses[epochs] = float(loss(raw, torch.from_numpy(rest.target), 0.0))
+    return min(losses, key=lambda epochs: (losses[epochs], -epochs))
 
 
 def loss(raw: Tensor, target: Tensor, smoothing: float) -> Tensor:

@@ -69,7 +69,8 @@ def pack(kind: str, header: Mapping[str, str], tensors: dict[str, NDArray[Any]],
         raise MessageError(
             f"The texts of the {kind} of party {party!r} (run, learner, note) are too long; shorten them."
         )
-    laid = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}  # safetensors writes memory as it lies
+    # safetensors writes memory as it lies
+    laid = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
     return _canonical(save_tensors(laid, metadata=texts))
 
 

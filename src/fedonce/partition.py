@@ -167,9 +167,9 @@ def _numbers(table: Table) -> Any:
     if table.matrix is not None:
         return table.matrix
     for column, name in zip(table.columns, table.names, strict=True):
-        if column.dtype == object:
+        if column.dtype.kind in "OM":
             raise InputError(
-                f"A biased division ranks columns of numbers. Column {name!r} has text; encode it or drop it."
+                f"A biased division ranks columns of numbers. Column {name!r} has text or dates; encode it or drop it."
             )
     return np.column_stack(table.columns)
 

@@ -29,6 +29,7 @@ from fedonce.networks import NCF
 VERSION = 1
 MANIFEST = "manifest.json"
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
+_UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}")  # of a process that was killed
 Tensors = dict[str, NDArray[Any]]
 
 
@@ -51,11 +52,7 @@ def save(folder: str | Path, model: Stored) -> Path:
     parts = {
         "settings": ("settings", "json", _json(model.settings)),
         "encoding": ("encoding", "json", _json(model.encoding)),
-        "weights": (
-            "weights",
-            "safetensors",
-            save_tensors({name: np.array(value, order="C") for name, value in model.weights.items()}),
-        ),
+        "weights": ("weights", "safetensors", _tensors(model.weights)),
         **{f"message of {party}": ("message", "fedonce", data) for party, data in model.messages.items()},
     }
     listed = {}
@@ -64,7 +61,7 @@ def save(folder: str | Path, model: Stored) -> Path:
         file = f"{stem}-{digest[:16]}.{ending}"
         write_file(target / file, data)
         listed[name] = {"file": file, "bytes": len(data), "sha256": digest}
-    write_file(target / MANIFEST, _json({"fedonce model": VERSION, "kind": model.kind, "files": listed}))
+    write_file(target / MANIFEST, _manifest_bytes({"fedonce model": VERSION, "kind": model.kind, "files": listed}))
     _tidy(target, {entry["file"] for entry in listed.values()})
     return target
 
@@ -72,7 +69,8 @@ def save(folder: str | Path, model: Stored) -> Path:
 def _tidy(folder: Path, kept: set[Any]) -> None:
     """Remove files of earlier models, and of savings that did not get to their end."""
     for path in folder.iterdir():
-        if _OURS.fullmatch(path.name) and path.name not in kept:
+        stale = _OURS.fullmatch(path.name) and path.name not in kept
+        if stale or _UNFINISHED.fullmatch(path.name):
             with suppress(OSError):  # what is left over does no harm
                 path.unlink()
 
@@ -107,13 +105,16 @@ def load(folder: str | Path, kind: str) -> Stored:
 
 def damaged(folder: str | Path, error: Exception) -> InputError:
     """Return the error about a model that cannot be read."""
-    return InputError(f"The model in {folder} cannot be read ({error}); take it from a copy, or train again.")
+    return InputError(
+        f"The model in {folder} cannot be read ({error}); take it from a copy, or train again, into another folder."
+    )
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        data = path.read_bytes()
+        content = json.loads(data)
     except FileNotFoundError:
         raise InputError(f"There is no model in {folder} (no {MANIFEST}); name the folder that a fit wrote.") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -125,9 +126,17 @@ def _manifest(folder: Path) -> dict[str, Any]:
             f"The model in {folder} has version {content['fedonce model']!r}, this program reads {VERSION}; use the fedonce that "
             "wrote it."
         )
+    content.pop("sha256", None)
+    if data != _manifest_bytes(content):
+        raise damaged(folder, ValueError(f"{MANIFEST} was changed since it was written"))
     if not isinstance(content.get("files"), dict) or not isinstance(content.get("kind"), str):
         raise damaged(folder, ValueError("the manifest lists no files"))
     return content
+
+
+def _manifest_bytes(content: Mapping[str, Any]) -> bytes:
+    """Return a manifest with a checksum of itself."""
+    return _json({**content, "sha256": hashlib.sha256(_json(content)).hexdigest()})
 
 
 def _content(folder: Path, entry: Any) -> bytes:
@@ -145,12 +154,26 @@ def _content(folder: Path, entry: Any) -> bytes:
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    try:
+        return (json.dumps(value, indent=1, allow_nan=False) + "\n").encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"The model cannot be saved: {error}; its settings must be finite numbers and text.") from None
+
+
+def _tensors(weights: Tensors) -> bytes:
+    """Return arrays as safetensors, which writes memory as it lies: rows must come first."""
+    odd = next((name for name, value in weights.items() if value.dtype.kind not in "biuf"), None)
+    if odd is not None:
+        raise InputError(f"The model cannot be saved: its {odd!r} is {weights[odd].dtype}; learn arrays of numbers.")
+    return bytes(save_tensors({name: np.array(value, order="C") for name, value in weights.items()}))
 
 
 def settings_of(thing: Any, owner: str) -> dict[str, Any]:
     """Return the settings of a learner or a recipe as JSON values."""
-    assert is_dataclass(thing)
+    if not is_dataclass(thing):
+        raise InputError(
+            f"{owner} cannot be saved: {type(thing).__name__} must be a dataclass, its fields the settings."
+        )
     return {each.name: _plain(getattr(thing, each.name), each.name, owner) for each in fields(thing) if each.init}
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+import re
 import secrets
+import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -35,6 +37,8 @@ BLOCK_ROWS = 2**17  # of a Parquet column, or of what is written, at a time
 EXACT = 2.0**53  # below it a float64 holds every integer
 ZONE = r"[ T]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+_INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds to a file is no column of the user's
 
 
 def read_table(
@@ -98,7 +102,7 @@ def _clear_errors(whose: str) -> Iterator[None]:
         raise InputError(f"{whose} is a folder; give one of the files in it.") from None
     except PermissionError:
         raise InputError(f"The file {whose} may not be read; ask its owner for the permission.") from None
-    except (pa.ArrowException, OSError, EOFError) as error:
+    except (pa.ArrowException, OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(
             f"The file {whose} is damaged, cut short, or not what its ending says ({said}); copy or export it again."
@@ -109,7 +113,9 @@ def _wanted(source: Source, id: str | None, columns: Sequence[str] | None, optio
     """Return the columns to read, refusing those that are not there."""
     if isinstance(columns, str):
         raise parameter_error("read_table", "columns", "a list of names", columns)
-    names = [name for name in source.names if name != id] if columns is None else list(columns)
+    names = (
+        [name for name in source.names if name != id and not _INDEX.fullmatch(name)] if columns is None else [*columns]
+    )
     if id is not None and id not in source.names:
         raise InputError(f"The file {source.whose} has no id column {id!r}{did_you_mean(id, source.names)}")
     for name in names:
@@ -312,6 +318,7 @@ class _Arrow(Source):
             reader = self.opening(opened, options=options)
             batches = reader if self.together else map(reader.get_batch, range(reader.num_record_batches))
             for batch in batches:
+                batch.validate(full=True)  # offsets beyond a buffer would end the process, not raise
                 yield [batch.column(name) for name in names]
 
 

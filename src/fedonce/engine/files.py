@@ -130,7 +130,7 @@ class FilesEngine:
 
     def _look(self, inbox: Path, seen: dict[Path, tuple[int, int]]) -> None:
         """Take what is new in the folder. A file that cannot be used may still be being copied: it is looked at again."""
-        for path in sorted(inbox.glob(f"*{ENDING}")):
+        for path in sorted(inbox.glob(f"*{ENDING}"), key=_age):
             try:
                 state = (path.stat().st_size, path.stat().st_mtime_ns)
                 if seen.get(path) == state:
@@ -143,12 +143,11 @@ class FilesEngine:
 
     def _accept(self, path: Path, expected_only: bool = False) -> None:
         raw = envelope.read_bytes(path, "message")
-        data = raw
-        if envelope.kind_of(raw) == "sealed":
-            if self.key is None:
-                raise MessageError(f"The message {path} is sealed; give the private key that it was sealed to (--key).")
-            data = unseal(raw, self.key)
+        sealed = envelope.kind_of(raw) == "sealed"
+        if sealed and self.key is None:
+            raise MessageError(f"The message {path} is sealed; give the private key that it was sealed to (--key).")
         try:
+            data = raw if self.key is None or not sealed else unseal(raw, self.key)
             message = Representation.from_bytes(data)
         except MessageError as error:
             raise MessageError(f"{error} ({path})") from None
@@ -179,3 +178,11 @@ class FilesEngine:
                 f"{refused}its signature is not by the key {key.fingerprint}. Ask the guest, by another way, for its public key, "
                 "and whether it sent this file."
             )
+
+
+def _age(path: Path) -> tuple[int, str]:
+    """Return what sorts files by when they came: of two messages of a guest, the later one replaces."""
+    try:
+        return path.stat().st_mtime_ns, path.name
+    except OSError:  # removed meanwhile
+        return 0, path.name

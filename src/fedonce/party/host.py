@@ -158,7 +158,7 @@ class Host:
         """Lay the guests' values beside the host's rows, and note how many of those each guest has."""
         rows = HostRows(own.n_rows, own.ids, self.secret, self.forms, self.agreed)
         values, present = arrange(messages, self.dims, rows, self.run)
-        shares = present.mean(axis=0) if own.n_rows else np.zeros(len(self.dims))
+        shares = present.mean(axis=0, dtype=np.float64) if own.n_rows else np.zeros(len(self.dims))
         self.overlap = {party: float(share) for party, share in zip(self.dims, shares, strict=True)}
         return values, present
 

@@ -25,9 +25,11 @@ from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import Ledger, from_text, to_text
 from fedonce.privacy.noise import SecretRandom
+from fedonce.randomness import torch_seeded
 from fedonce.reading import Reading
 from fedonce.storage import Stored, Tensors
 
+_KINDS: dict[str, Any] = {"U": str, "O": object, "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64}
 _DAMAGE = (KeyError, ValueError, TypeError, RuntimeError, IndexError, AttributeError)
 
 
@@ -36,7 +38,14 @@ def keep_guest(guest: Guest, folder: str | Path) -> Path:
     if guest.scale is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
     owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
-    alone = guest.tuned is not None and guest.tuned.alone  # rounds from a random start: the learner may never have learnt
+    if LEARNERS.get(guest.learner.name) is not type(guest.learner):
+        raise InputError(
+            f"{owner} cannot be saved: {type(guest.learner).__name__} is not known by that name, so nobody could load it; "
+            "give it a name of its own, and call fedonce.learners.register with it first."
+        )
+    alone = (
+        guest.tuned is not None and guest.tuned.alone
+    )  # rounds from a random start: the learner may never have learnt
     learnt = {} if alone else guest.learner.state()
     weights = {f"learner.{name}": np.asarray(value) for name, value in learnt.items()}
     weights |= {"scale.low": guest.scale.low, "scale.high": guest.scale.high}
@@ -60,7 +69,8 @@ def guest_from(folder: str | Path) -> Guest:
     """Read a guest, ready to represent rows."""
     stored = storage.load(folder, "guest")
     try:
-        return _guest(stored)
+        with torch_seeded(np.random.default_rng(0)):  # weights drawn on the way are replaced at once
+            return _guest(stored)
     except FedOnceError:
         raise
     except _DAMAGE as error:
@@ -133,7 +143,8 @@ def host_from(folder: str | Path) -> Host:
     """Read a host, ready to predict."""
     stored = storage.load(folder, "host")
     try:
-        return _host(stored)
+        with torch_seeded(np.random.default_rng(0)):
+            return _host(stored)
     except FedOnceError:
         raise
     except _DAMAGE as error:
@@ -185,12 +196,18 @@ def _loaded(network: nn.Module, prefix: str, weights: Tensors) -> nn.Module:
 
 def _values_json(values: NDArray[Any] | None) -> dict[str, Any] | None:
     """Return classes or bounds with their type: 1, "1" and True are three different classes."""
-    return None if values is None else {"kind": values.dtype.kind, "values": values.tolist()}
+    if values is None:
+        return None
+    plain = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
+    if values.dtype.kind not in _KINDS or not all(isinstance(value, bool | int | float | str) for value in plain):
+        raise InputError(
+            f"The host cannot be saved: its labels are {values.dtype}, as {values[0]!r}; use text or numbers."
+        )
+    return {"kind": values.dtype.kind, "values": plain}
 
 
 def _values(content: Mapping[str, Any] | None) -> NDArray[Any] | None:
-    kinds: dict[str, Any] = {"U": str, "O": object, "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64}
-    return None if content is None else np.array(content["values"], dtype=kinds[content["kind"]])
+    return None if content is None else np.array(content["values"], dtype=_KINDS[content["kind"]])
 
 
 def _ledger_json(ledger: Ledger, parties: Any) -> dict[str, Any]:

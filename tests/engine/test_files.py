@@ -1,0 +1,307 @@
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fedonce import AbsentPartyError, Guest, InputError, MessageError
+from fedonce.crypto import new_keys, read_private, read_public, seal
+from fedonce.engine import files
+from fedonce.engine.files import FilesEngine
+from tests.conftest import make_table
+
+LONG = 60.0  # seconds that no test waits for
+X = make_table(30)[0]
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch):
+    monkeypatch.setattr(files, "PAUSE", 0.01)
+
+
+def message(name="shop", seed=0, run="june"):
+    return Guest(name, "random", 2, run=run, random_state=seed).learn(X)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys")
+    return {name: tuple(read(path) for read, path in zip((read_private, read_public), new_keys(name, folder), strict=True))
+            for name in ("bank", "shop")}  # fmt: skip
+
+
+def put(folder, name, data, at=None):
+    """Put a file into a folder as a careful sender does, whole; `at` is its time."""
+    path = Path(folder) / name
+    unfinished = path.with_suffix(".part")
+    unfinished.write_bytes(data)
+    if at is not None:
+        os.utime(unfinished, (at, at))
+    return unfinished.rename(path)
+
+
+def test_messages_by_name(tmp_path):
+    sent = {name: message(name).to_bytes() for name in ("shop", "post")}
+    paths = [put(tmp_path, f"{name}.fedonce", data) for name, data in sent.items()]
+    told = []
+    engine = FilesEngine("june", paths, tell=told.append)
+    assert engine.learn() == sent
+    assert engine.guests == ("shop", "post")
+    assert engine.late == ()
+    assert engine.moved == {name: len(data) for name, data in sent.items()}
+    assert told == [f"received {name}: 30 rows, {len(sent[name])} bytes ({path})"
+                    for name, path in zip(sent, paths, strict=True)]  # fmt: skip
+    assert FilesEngine("june", paths).represent() == sent
+
+
+def test_the_same_bytes_again_are_harmless(tmp_path):
+    data = message().to_bytes()
+    paths = [put(tmp_path, name, data) for name in ("a.fedonce", "b.fedonce")]
+    assert FilesEngine("june", paths).learn() == {"shop": data}
+    engine = FilesEngine("june", paths, inbox=tmp_path, expect=["shop"], kept={"shop": data})
+    assert engine.learn() == {"shop": data}
+    assert engine.refused == {}
+
+
+def test_a_second_different_message_is_refused_or_replaces(tmp_path):
+    first, second = message(seed=1).to_bytes(), message(seed=2).to_bytes()
+    paths = [put(tmp_path, "z.fedonce", first), put(tmp_path, "a.fedonce", second)]
+    with pytest.raises(
+        MessageError, match=r"'shop' in .*a.fedonce is refused: another, different one is in .*z.fedonce.*--replace"
+    ):
+        FilesEngine("june", paths).learn()
+    assert FilesEngine("june", paths, replace=True).learn() == {"shop": second}
+    assert FilesEngine("june", paths[::-1], replace=True).learn() == {"shop": first}
+
+
+def test_in_the_inbox_the_first_stays_and_the_later_replaces_by_time(tmp_path):
+    first, second = message(seed=1).to_bytes(), message(seed=2).to_bytes()
+    put(tmp_path, "z.fedonce", first, at=1_000)
+    put(tmp_path, "a.fedonce", second, at=2_000)
+    engine = FilesEngine("june", inbox=tmp_path, expect=["shop"])
+    assert engine.learn() == {"shop": first}
+    assert "a.fedonce" in engine.refused
+    assert FilesEngine("june", inbox=tmp_path, expect=["shop"], replace=True).learn() == {"shop": second}
+
+
+def test_messages_kept_from_before(tmp_path):
+    kept, new = {"shop": message().to_bytes()}, message("post").to_bytes()
+    path = put(tmp_path, "post.fedonce", new)
+    engine = FilesEngine("june", [path], expect=["shop", "post"], kept=kept)
+    assert engine.learn() == {**kept, "post": new}
+    other = put(tmp_path, "shop.fedonce", message(seed=2).to_bytes())
+    with pytest.raises(MessageError, match=r"different one is in the model's folder \(shop\)"):
+        FilesEngine("june", [other], kept=kept).learn()
+    replaced = FilesEngine("june", [other], kept=kept, replace=True)
+    assert replaced.learn() == {"shop": other.read_bytes()}
+    with pytest.raises(MessageError, match="'bank' is refused: it says that it is from party 'shop'"):
+        FilesEngine("june", kept={"bank": kept["shop"]}).learn()
+
+
+def test_another_run_is_refused(tmp_path):
+    path = put(tmp_path, "shop.fedonce", message(run="may").to_bytes())
+    with pytest.raises(
+        MessageError, match=r"'shop' in .*shop.fedonce is refused: it belongs to run 'may', this is run 'june'"
+    ):
+        FilesEngine("june", [path]).learn()
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense" * 50, message().to_bytes()[:-1]])
+def test_damaged_files_are_named(tmp_path, data):
+    path = put(tmp_path, "shop.fedonce", data)
+    with pytest.raises(MessageError, match=str(path)):
+        FilesEngine("june", [path]).learn()
+    told = []
+    engine = FilesEngine("june", inbox=tmp_path, expect=["shop"], least=0, tell=told.append)
+    assert engine.learn() == {}
+    assert engine.late == ("shop",)
+    assert any(line.startswith("refused shop.fedonce: ") for line in told)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(MessageError, match="The message .*nowhere.fedonce cannot be read: No such file"):
+        FilesEngine("june", [tmp_path / "nowhere.fedonce"]).learn()
+    with pytest.raises(InputError, match="The inbox .*nowhere is no folder; make it"):
+        FilesEngine("june", inbox=tmp_path / "nowhere").learn()
+
+
+def test_whoever_is_late_is_named_and_whoever_is_not_expected_is_refused(tmp_path):
+    data = message().to_bytes()
+    put(tmp_path, "shop.fedonce", data)
+    put(tmp_path, "stranger.fedonce", message("stranger").to_bytes())
+    put(tmp_path, "notes.txt", b"not ours")
+    told = []
+    engine = FilesEngine("june", inbox=tmp_path, expect=["post", "shop"], deadline=0.05, tell=told.append)
+    assert engine.learn() == {"shop": data}
+    assert engine.guests == ("post", "shop")
+    assert engine.late == ("post",)
+    assert list(engine.refused) == ["stranger.fedonce"]
+    assert "refused stranger.fedonce: it is from party 'stranger', who is not expected (--expect)" in told
+    assert "waiting for post, shop" in told
+
+
+def test_without_expectations_everybody_in_the_inbox_is_taken(tmp_path):
+    for name in ("shop", "post"):
+        put(tmp_path, f"{name}.fedonce", message(name).to_bytes())
+    assert set(FilesEngine("june", inbox=tmp_path).learn()) == {"shop", "post"}
+
+
+def test_a_folder_in_the_inbox_is_told_and_nothing_more(tmp_path):
+    (tmp_path / "odd.fedonce").mkdir()
+    put(tmp_path, "shop.fedonce", message().to_bytes())
+    engine = FilesEngine("june", inbox=tmp_path)
+    assert list(engine.learn()) == ["shop"]
+    assert list(engine.refused) == ["odd.fedonce"]
+
+
+def test_the_deadline_is_kept_and_not_waited_for_without_need(tmp_path):
+    begin = time.monotonic()
+    with pytest.raises(AbsentPartyError, match="Still missing: shop"):
+        FilesEngine("june", inbox=tmp_path, expect=["shop"], deadline=0.2).learn()
+    assert 0.2 <= time.monotonic() - begin < LONG / 2
+    put(tmp_path, "shop.fedonce", message().to_bytes())
+    begin = time.monotonic()
+    FilesEngine("june", inbox=tmp_path, expect=["shop"], deadline=LONG).learn()
+    assert time.monotonic() - begin < LONG / 2
+
+
+def later(act):
+    """Run something in a thread, once the engine has begun to wait."""
+    thread = threading.Timer(0.1, act)
+    thread.start()
+    return thread
+
+
+def test_a_message_that_arrives_while_waiting(tmp_path):
+    data = message().to_bytes()
+    thread = later(lambda: put(tmp_path, "shop.fedonce", data))
+    try:
+        assert FilesEngine("june", inbox=tmp_path, expect=["shop"], deadline=LONG).learn() == {"shop": data}
+    finally:
+        thread.join()
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_a_file_that_is_being_copied_is_waited_for(tmp_path, keys, sealed):
+    private, public = keys["bank"]
+    data = message().to_bytes()
+    whole = seal(data, public) if sealed else data
+    path = tmp_path / "shop.fedonce"
+    path.write_bytes(whole[: len(whole) // 2])
+    half_seen = threading.Event()
+
+    def finish():
+        half_seen.wait(LONG)
+        with path.open("ab") as file:
+            file.write(whole[len(whole) // 2 :])
+
+    class Watching(FilesEngine):
+        def _accept(self, path, expected_only=False):
+            try:
+                super()._accept(path, expected_only)
+            finally:
+                half_seen.set()
+
+    told = []
+    engine = Watching("june", inbox=tmp_path, expect=["shop"], deadline=LONG, key=private, tell=told.append)
+    thread = threading.Thread(target=finish)
+    thread.start()
+    try:
+        assert engine.learn() == {"shop": data}
+    finally:
+        half_seen.set()
+        thread.join()
+    assert engine.refused == {}
+    assert not any(line.startswith("refused") for line in told)
+
+
+def test_a_file_is_read_once_unless_it_changes(tmp_path, monkeypatch):
+    put(tmp_path, "bad.fedonce", b"nonsense")
+    reads = []
+    read = files.envelope.read_bytes
+    monkeypatch.setattr(files.envelope, "read_bytes", lambda *given: reads.append(given) or read(*given))
+    with pytest.raises(AbsentPartyError, match="bad.fedonce was refused: .*not a fedonce message"):
+        FilesEngine("june", inbox=tmp_path, expect=["shop"], deadline=0.1).learn()
+    assert len(reads) == 1
+
+
+def test_too_few_guests(tmp_path):
+    put(tmp_path, "shop.fedonce", message().to_bytes())
+    given = {"inbox": tmp_path, "expect": ["shop", "post"]}
+    with pytest.raises(
+        AbsentPartyError,
+        match=r"Of 2 guests or more that must have answered, shop did. Still missing: post.*--deadline",
+    ):
+        FilesEngine("june", least=2, **given).learn()
+    assert list(FilesEngine("june", least=1, **given).learn()) == ["shop"]
+    with pytest.raises(AbsentPartyError, match="answered, nobody did"):
+        FilesEngine("june").learn()
+    assert FilesEngine("june", least=0).represent() == {}
+
+
+def test_sealed_messages_need_the_key(tmp_path, keys):
+    data = message().to_bytes()
+    path = put(tmp_path, "shop.fedonce", seal(data, keys["bank"][1]))
+    with pytest.raises(
+        MessageError, match=r"shop.fedonce is sealed; give the private key that it was sealed to \(--key\)"
+    ):
+        FilesEngine("june", [path]).learn()
+    with pytest.raises(MessageError, match=r"cannot be opened with the key .*shop.fedonce"):
+        FilesEngine("june", [path], key=keys["shop"][0]).learn()
+    engine = FilesEngine("june", [path], key=keys["bank"][0])
+    assert engine.learn() == {"shop": data}  # opened
+    assert engine.moved == {"shop": path.stat().st_size}  # and counted as it came
+    assert path.stat().st_size > len(data)
+    open_one = put(tmp_path, "open.fedonce", data)
+    assert FilesEngine("june", [open_one, path], key=keys["bank"][0]).learn() == {"shop": data}
+
+
+def test_a_sealed_message_within_a_sealed_one_is_refused(tmp_path, keys):
+    private, public = keys["bank"]
+    path = put(tmp_path, "shop.fedonce", seal(seal(message().to_bytes(), public), public))
+    with pytest.raises(MessageError, match=r"it is sealed.*shop.fedonce"):
+        FilesEngine("june", [path], key=private).learn()
+
+
+def signed(sent, key):
+    return replace(sent, signature=key.sign(sent.checksum))
+
+
+def test_signatures_are_asked_for_by_guest(tmp_path, keys):
+    private, public = keys["shop"]
+    good = put(tmp_path, "good.fedonce", signed(message(), private).to_bytes())
+    assert list(FilesEngine("june", [good], verify={"shop": public}).learn()) == ["shop"]
+    assert list(FilesEngine("june", [good]).learn()) == ["shop"]  # nobody asked
+    unsigned = put(tmp_path, "unsigned.fedonce", message().to_bytes())
+    with pytest.raises(MessageError, match=f"unsigned.fedonce is refused: it is not signed.*{public.fingerprint}"):
+        FilesEngine("june", [unsigned], verify={"shop": public}).learn()
+    assert list(FilesEngine("june", [unsigned], verify={"post": public}).learn()) == ["shop"]
+
+
+def test_signatures_that_are_wrong(tmp_path, keys):
+    private, public = keys["shop"]
+    forged = {
+        "by another": signed(message(), keys["bank"][0]),
+        "of another message": replace(message(), signature=signed(message(seed=2), private).signature),
+        "none": replace(message(), signature="x"),
+    }
+    for name, sent in forged.items():
+        path = put(tmp_path, f"{name}.fedonce", sent.to_bytes())
+        with pytest.raises(
+            MessageError, match=f"{name}.fedonce is refused: its signature is not by .*{public.fingerprint}"
+        ):
+            FilesEngine("june", [path], verify={"shop": public}).learn()
+
+
+def test_a_message_without_a_valid_signature_does_not_replace_one_that_has(tmp_path, keys):
+    private, public = keys["shop"]
+    good = signed(message(), private).to_bytes()
+    put(tmp_path, "good.fedonce", good, at=1_000)
+    put(tmp_path, "later.fedonce", message(seed=2).to_bytes(), at=2_000)
+    engine = FilesEngine("june", inbox=tmp_path, expect=["shop"], verify={"shop": public}, replace=True)
+    assert engine.learn() == {"shop": good}
+    assert list(engine.refused) == ["later.fedonce"]
