@@ -56,7 +56,7 @@ def test_fit_prints_what_leaves_and_what_an_attack_rebuilds(fresh):
 
 def test_fit_in_json(fresh):
     said = told(fresh, f"{FIT_SHOP} --replace")
-    assert said["bytes"] == size(fresh, f"shop/{MESSAGE}") == told(fresh, f"inspect shop/{MESSAGE}".strip())["bytes"]
+    assert said["bytes"] == size(fresh, f"shop/{MESSAGE}") == told_of(fresh, f"shop/{MESSAGE}")["bytes"]
     assert {each["column"] for each in said["rebuilt"]} == {"spent", "visits", "kind"}
     assert max(each["score"] for each in said["rebuilt"]) > 0.9
     assert "rebuilds columns" in said["warning"]

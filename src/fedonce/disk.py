@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fedonce.errors import InputError
@@ -18,21 +20,29 @@ def write_file(path: str | Path, data: bytes, private: bool = False) -> Path:
         Where it cannot be written (no such folder, no permission, a full disk). What was there before is unchanged.
     """
     target = Path(path)
-    temporary = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:50]}.")  # mode 0600
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
+        with whole_file(target, private) as temporary:
+            temporary.write_bytes(data)
+    except OSError as error:
+        raise cannot_write(target, error) from None
+    return target
+
+
+@contextmanager
+def whole_file(path: Path, private: bool = False) -> Iterator[Path]:
+    """Give an empty file to write to, which becomes `path` at the end; what fails leaves `path` as it was, and nothing else."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.")  # mode 0600
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         if not private:
             os.chmod(temporary, 0o666 & ~_umask())
-        return Path(temporary).replace(target)
-    except BaseException as error:  # an interruption leaves nothing behind, either
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise cannot_write(target, error) from None
+        temporary.replace(path)
+    except BaseException:  # an interruption leaves nothing behind, either
+        temporary.unlink(missing_ok=True)
         raise
 
 

@@ -203,6 +203,7 @@ def labelled_table(
     """Read the training table and its labels; where a model is trained again, as it was read before."""
     if before is not None and before.reading is not None:
         reading = before.reading
+        _check_unchanged(reading, id, columns, drop, types, label)
         own = reading.read(path, before.name, with_label=True)
     elif label is None:
         raise parameter_error("fedonce host fit", "--label", "the column to predict", label)
@@ -211,6 +212,24 @@ def labelled_table(
     y, own = own.pop(reading.label or "")
     _check_label(y, f"Column {reading.label!r} of {path}")
     return own, y, reading
+
+
+def _check_unchanged(
+    reading: Reading, id: str | None, columns: str | None, drop: str | None, types: list[str] | None, label: str | None
+) -> None:
+    """Refuse to read a table in another way than the model that is trained again did."""
+    given = pairs(types or [], "--type", "age=number")
+    same = {
+        "--id": id in (None, reading.id),
+        "--label": label in (None, reading.label),
+        "--columns": columns is None or _listed(columns) == list(reading.columns),
+        "--drop": not set(_listed(drop)) & set(reading.columns),
+        "--type": all(reading.types.get(name) == kind for name, kind in given.items()),
+    }
+    for option, value in zip(same, (id, label, columns, drop, types), strict=True):
+        if not same[option]:
+            wanted = "left out with --refit, which reads the table as before; or name another folder"
+            raise parameter_error("fedonce host fit", option, wanted, value)
 
 
 def _check_label(y: NDArray[Any], column: str) -> None:

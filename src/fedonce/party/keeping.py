@@ -38,11 +38,7 @@ def keep_guest(guest: Guest, folder: str | Path) -> Path:
     if guest.scale is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
     owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
-    if LEARNERS.get(guest.learner.name) is not type(guest.learner):
-        raise InputError(
-            f"{owner} cannot be saved: {type(guest.learner).__name__} is not known by that name, so nobody could load it; "
-            "give it a name of its own, and call fedonce.learners.register with it first."
-        )
+    _check_known(guest.learner, owner)
     alone = (
         guest.tuned is not None and guest.tuned.alone
     )  # rounds from a random start: the learner may never have learnt
@@ -63,6 +59,15 @@ def keep_guest(guest: Guest, folder: str | Path) -> Path:
         "reading": None if guest.reading is None else guest.reading.to_json(),
     }  # fmt: skip
     return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights))
+
+
+def _check_known(learner: Learner, owner: str) -> None:
+    """Refuse a learner that could not be loaded, or would be loaded as another one of the same name."""
+    if LEARNERS.get(learner.name) is not type(learner):
+        raise InputError(
+            f"{owner} cannot be saved: {type(learner).__name__} is not known by that name, so nobody could load it; give it a name "
+            "of its own, and call fedonce.learners.register with it first."
+        )
 
 
 def guest_from(folder: str | Path) -> Guest:

@@ -1,0 +1,401 @@
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedonce import Host, Representation
+from fedonce.engine import files as files_engine
+from tests.test_workflow import (
+    FIT_BANK,
+    FIT_SHOP,
+    SHOP,
+    UTILITY,
+    N,
+    command,
+    done,
+    make_office,
+    refused,
+    told,
+)
+
+MESSAGE = "representation.fedonce"
+NEW = FIT_BANK.replace("--out bank", "--out new")
+OPEN = "--model bank --secret secret"
+PLAN = "privacy plan --epsilon 2 --rows 120,110 --parties bank,shop --accountant rdp --host-epochs 1 --out plan.json"
+PUBLIC = """labels = ["no", "yes"]
+[bounds]
+income = [-4, 4]
+spent = [-200, 200]
+visits = [0, 9]
+[categories]
+region = ["north", "south", "east"]
+kind = ["food", "toys"]
+"""
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory):
+    """A host trained with the shop; its rows predicted; nobody changes it."""
+    folder = make_office(tmp_path_factory.mktemp("office"))
+    done(folder, "guest fit shop.csv --id who --name shop --out other-shop --secret secret --dim 2")
+    done(folder, "guest fit shop.csv --id who --name shop --out autumn --secret secret --run autumn")
+    (folder / "public.toml").write_text(PUBLIC)
+    return folder
+
+
+@pytest.fixture
+def fresh(office, tmp_path):
+    """A copy that a test may change."""
+    return shutil.copytree(office, tmp_path / "office")
+
+
+def size(folder, name):
+    return (folder / name).stat().st_size
+
+
+def test_fit_prints_who_came_and_who_is_late(fresh):
+    shown = done(fresh, f"{NEW} --inbox shop --expect shop,utility --quiet")
+    assert shown.splitlines() == [
+        "trained classification on 120 rows of bank, run local",
+        f"  shop: has 75.0 % of the rows, {size(fresh, f'shop/{MESSAGE}'):,} bytes",
+        "  utility: LATE, left out (zeros); add it later with --refit --guest FILE",
+        f"received: 1 messages, {size(fresh, f'shop/{MESSAGE}'):,} bytes",
+        "model: new",
+    ]
+
+
+def test_a_late_guest_joins_with_refit(fresh):
+    said = told(fresh, f"host fit bank.csv --out bank --refit --secret secret {UTILITY}")
+    sizes = {name: size(fresh, f"{name}/{MESSAGE}") for name in ("shop", "utility")}
+    assert {name: each["bytes"] for name, each in said["guests"].items()} == sizes
+    assert said["guests"]["utility"]["overlap"] == 1.0
+    assert (said["bytes"], said["messages"], said["late"]) == (sum(sizes.values()), 2, [])
+    both = Host.load(fresh / "bank")
+    done(fresh, f"{NEW} {SHOP} {UTILITY}")
+    anew = Host.load(fresh / "new")
+    for name, weights in both.model.state_dict().items():  # as if both had come in time
+        np.testing.assert_array_equal(weights.numpy(), anew.model.state_dict()[name].numpy())
+
+
+def test_refit_alone_gives_the_same_model(fresh):
+    before = (fresh / "bank" / "manifest.json").read_bytes()
+    done(fresh, "host fit bank.csv --out bank --refit --secret secret")
+    assert (fresh / "bank" / "manifest.json").read_bytes() == before
+    done(fresh, "host fit bank.csv --out bank --refit --secret secret --seed 1")
+    assert (fresh / "bank" / "manifest.json").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    "option", ["--id income", "--label member", "--columns income", "--drop income", "--type income=category"]
+)
+def test_refit_reads_the_table_as_before(office, option):
+    line = f"host fit bank.csv --out bank --refit --secret secret {option}"
+    refused(office, 3, (f"'{option.split()[0]}' parameter", "left out with --refit"), line)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_predict_writes_ids_predictions_and_probabilities(office, tmp_path, ending):
+    out = tmp_path / f"out.{ending}"
+    said = told(office, f"host predict bank.csv {OPEN} {SHOP} --out {out}")
+    read = {"csv": pd.read_csv, "tsv": lambda path: pd.read_csv(path, sep="\t"), "parquet": pd.read_parquet}[ending]
+    frame = read(out)
+    assert list(frame) == ["id", "prediction", "probability_no", "probability_yes"]
+    assert frame["id"].tolist() == pd.read_csv(office / "bank.csv")["customer"].tolist()
+    chances = frame[["probability_no", "probability_yes"]]
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert frame["prediction"].tolist() == np.where(chances["probability_yes"] > 0.5, "yes", "no").tolist()
+    assert said == {
+        "rows": N, "guests": {"shop": 0.75}, "absent": [], "bytes": size(office, f"shop/{MESSAGE}"), "out": str(out)
+    }  # fmt: skip
+
+
+def test_predict_without_a_guest_says_so(office, tmp_path):
+    shown = done(office, f"host predict bank.csv {OPEN} --out {tmp_path}/out.csv")
+    assert shown.splitlines() == [f"predicted 120 rows: {tmp_path}/out.csv", "  shop: ABSENT, zeros in its place"]
+
+
+def test_predict_takes_messages_from_an_inbox(office, tmp_path):
+    said = told(office, f"host predict bank.csv {OPEN} --inbox shop --out {tmp_path}/out.csv")
+    assert said["guests"] == {"shop": 0.75}
+
+
+def test_prediction_of_some_rows_is_that_of_all(office, tmp_path):
+    table = pd.read_csv(office / "bank.csv").drop(columns="default").sample(7, random_state=0)
+    table.to_csv(tmp_path / "some.csv", index=False)
+    done(office, f"host predict {tmp_path}/some.csv {OPEN} {SHOP} --out {tmp_path}/some_out.csv")
+    done(office, f"host predict bank.csv {OPEN} {SHOP} --out {tmp_path}/all.csv")
+    everything = pd.read_csv(tmp_path / "all.csv").set_index("id")
+    pd.testing.assert_frame_equal(
+        pd.read_csv(tmp_path / "some_out.csv").set_index("id"), everything.loc[table["customer"]], check_names=False
+    )
+
+
+def test_evaluate_and_explain(office, tmp_path):
+    said = told(office, f"host evaluate bank.csv {OPEN} {SHOP}")
+    assert {"accuracy", "log loss", "area under the curve", "guests", "absent", "rows"} == set(said)
+    shown = done(office, f"host evaluate bank.csv {OPEN} {SHOP}")
+    assert f"accuracy              {said['accuracy']:.4f}" in shown
+    said = told(office, f"host explain bank.csv {OPEN} {SHOP} --repeats 2 --out {tmp_path}/worth.png")
+    assert [each["party"] for each in said["parties"]] == ["bank", "shop"]
+    assert (said["unit"], said["parties"][1]["rows"]) == ("accuracy", 90)
+    assert (tmp_path / "worth.png").read_bytes().startswith(b"\x89PNG\r\n")
+    shown = done(office, f"host explain bank.csv {OPEN} {SHOP} --repeats 2 --out {tmp_path}/worth.svg")
+    assert shown.startswith("what each party is worth, in accuracy, on 120 rows:\n  bank: ")
+    assert "when it does not answer" in shown
+    refused(office, 3, "PNG or SVG", f"host explain bank.csv {OPEN} {SHOP} --out {tmp_path}/worth.gif")
+
+
+def test_numbers(fresh):
+    fit = "host fit balance.csv --id customer --label balance --drop default --epochs 2 --secret secret --out numbers"
+    assert told(fresh, f"{fit} {SHOP}")["task"] == "regression"
+    model = f"--model numbers --secret secret {SHOP}"
+    done(fresh, f"host predict balance.csv {model} --out out.csv")
+    assert list(pd.read_csv(fresh / "out.csv")) == ["id", "prediction"]
+    assert {"rmse", "mae", "r2"} <= set(told(fresh, f"host evaluate balance.csv {model}"))
+    said = told(fresh, f"host explain balance.csv {model} --out worth.svg --repeats 1")
+    assert said["unit"] == "root mean squared error"
+
+
+def test_classes_that_are_booleans_are_named_alike(fresh):
+    done(fresh, "host fit bank.csv --id customer --label member --epochs 1 --min-guests 0 --out booleans")
+    done(fresh, "host predict bank.csv --model booleans --out out.csv")
+    frame = pd.read_csv(fresh / "out.csv", dtype=str)
+    assert {f"probability_{each}" for each in frame["prediction"]} <= set(frame)
+    assert list(frame)[2:] == ["probability_False", "probability_True"]
+
+
+def test_messages_belong_to_a_run(fresh):
+    other = f"--guest autumn/{MESSAGE}"
+    refused(fresh, 4, ("party 'shop' in autumn/", "run 'autumn', this is run 'local'"), f"{NEW} {other}")
+    assert told(fresh, f"{NEW} {other} --run autumn")["run"] == "autumn"
+    refused(fresh, 4, "run 'local', this is run 'autumn'", f"host predict bank.csv --model new {SHOP} --out x.csv")
+
+
+def test_a_second_different_message_is_refused_unless_it_replaces(fresh):
+    other = f"--guest other-shop/{MESSAGE}"
+    refused(fresh, 4, ("another, different one is in shop/", "--replace"), f"{NEW} {SHOP} {other}")
+    assert told(fresh, f"{NEW} {SHOP} {other} --replace")["bytes"] == size(fresh, f"other-shop/{MESSAGE}")
+    assert told(fresh, f"{NEW} --refit {other}")["messages"] == 1  # the same bytes again
+    refit = f"host fit bank.csv --out bank --refit --secret secret {other}"
+    refused(fresh, 4, "another, different one is in the model's folder (shop)", refit)
+    assert list(Host.load(fresh / "bank").dims.values()) == [3]
+    done(fresh, f"{refit} --replace")
+    assert list(Host.load(fresh / "bank").dims.values()) == [2]
+
+
+def test_a_model_that_is_there_is_kept(fresh):
+    before = (fresh / "bank" / "manifest.json").read_bytes()
+    refused(fresh, 3, ("folder bank has a model already", "--refit"), f"{FIT_BANK} {SHOP} --seed 1")
+    refused(fresh, 3, "folder shop has a model already", f"{FIT_BANK} {SHOP}".replace("--out bank", "--out shop"))
+    refused(fresh, 3, "no model in nowhere", f"{FIT_BANK} --refit".replace("--out bank", "--out nowhere"))
+    refused(fresh, 3, "bank.csv is a file", f"{FIT_BANK} {SHOP}".replace("--out bank", "--out bank.csv"))
+    assert (fresh / "bank" / "manifest.json").read_bytes() == before
+
+
+def test_waiting_for_guests(fresh):
+    (fresh / "inbox").mkdir()
+    wait = f"{NEW} --inbox inbox --expect shop,utility --deadline 1s"
+    refused(fresh, 6, ("nobody did", "Still missing: shop, utility", "--deadline"), wait)
+    shutil.copy(fresh / "shop" / MESSAGE, fresh / "inbox" / "a.fedonce")
+    (fresh / "inbox" / "b.fedonce").write_bytes((fresh / "utility" / MESSAGE).read_bytes()[:-3])
+    refused(fresh, 6, ("shop did", "Still missing: utility", "b.fedonce was refused"), f"{wait} --min-guests 2")
+    result = command(fresh, wait)
+    assert result.code == 0
+    assert "utility: LATE" in result.out
+    assert "refused b.fedonce: The message of party 'utility' is refused" in result.err
+    said = told(fresh, "host fit bank.csv --out new --refit --secret secret --inbox utility")
+    assert list(said["guests"]) == ["shop", "utility"]
+
+
+def test_a_guest_that_comes_while_the_host_waits(fresh, monkeypatch):
+    monkeypatch.setattr(files_engine, "PAUSE", 0.05)
+    (fresh / "inbox").mkdir()
+    whole = (fresh / "shop" / MESSAGE).read_bytes()
+
+    def arrive():
+        time.sleep(0.3)
+        (fresh / "inbox" / "shop.fedonce").write_bytes(whole[:100])  # being copied
+        time.sleep(0.3)
+        (fresh / "inbox" / "shop.fedonce").write_bytes(whole)
+
+    sender = threading.Thread(target=arrive)
+    sender.start()
+    said = told(fresh, f"{NEW} --inbox inbox --expect shop --deadline 60s")
+    sender.join()
+    assert said["guests"]["shop"]["bytes"] == len(whole)
+
+
+def test_others_in_the_inbox_do_not_matter(fresh):
+    (fresh / "inbox").mkdir()
+    for name in ("shop", "utility", "autumn"):
+        shutil.copy(fresh / name / MESSAGE, fresh / "inbox" / f"{name}.fedonce")
+    result = command(fresh, f"{NEW} --inbox inbox --expect utility")
+    assert "utility: has 100.0 %" in result.out
+    assert "shop.fedonce: it is from party 'shop', who is not expected" in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ("--expect shop", 3, "'--inbox' parameter"),
+        ("--inbox nowhere", 3, "inbox nowhere is no folder"),
+        ("--deadline soon", 3, "Got 'soon'"),
+        ("", 6, "nobody did"),
+        ("--guest nowhere", 4, "nowhere cannot be read"),
+        ("--guest bank.csv", 4, ("not a fedonce message", "bank.csv")),
+        (f"{SHOP} --name shop", 4, "host's own name"),
+        (f"{SHOP} --verify shop", 3, "--verify must be like shop=shop.pub"),
+        (f"{SHOP} --task guess", 3, "'task' parameter"),
+        (f"{SHOP} --recipe stew", 3, "'recipe' parameter"),
+        (f"{SHOP} --label nothing", 3, "bank.csv has no column 'nothing'"),
+        (f"{SHOP} --label since", 3, ("'since' of bank.csv", "dates")),
+        (f"{SHOP} --task regression", 3, ("'default'", "text", "numbers")),
+        (f"{SHOP} --normalise-ids trim", 4, ("'shop' is refused", "--normalise-ids")),
+        (f"{SHOP} --secret other", 4, ("'shop' is refused", "another secret")),
+        (f"{SHOP} --rows bank.csv", 4, "bank.csv"),
+        (f"{SHOP} --plan nowhere", 3, "plan nowhere cannot be read"),
+    ],
+)
+def test_options_that_cannot_be(office, tmp_path, options, code, said):
+    line = (
+        f"host fit bank.csv --id customer --label default --epochs 1 --out {tmp_path / 'new'} --secret secret {options}"
+    )
+    refused(office, code, said, line)
+    assert not (tmp_path / "new").exists()
+
+
+def test_usage_and_what_is_missing(office, tmp_path):
+    assert command(office, "host fit bank.csv").code == 2
+    assert command(office, "host predict bank.csv --model bank").code == 2
+    fit = f"host fit bank.csv --epochs 1 --out {tmp_path / 'new'} {SHOP}"
+    refused(office, 3, "'--label' parameter", f"{fit} --id customer")
+    refused(office, 4, "name the file of the secret (--secret)", f"{fit} --id customer --label default")
+    refused(office, 4, "(--id)", f"{fit} --label default --secret secret")
+    refused(office, 4, "(--secret)", f"host predict bank.csv --model bank {SHOP} --out {tmp_path}/out.csv")
+    refused(office, 3, "must end in one of .csv", f"host predict bank.csv {OPEN} --out {tmp_path}/out.doc")
+    refused(office, 3, "could not be written", f"host predict bank.csv {OPEN} --out {tmp_path}/none/out.csv")
+    refused(office, 3, "model of a guest", f"host predict bank.csv --model shop --out {tmp_path}/out.csv")
+
+
+def rows(count, label=lambda i: "yes" if i % 2 else "no"):
+    return "".join(f"c{40 + i:03},{i},{label(i)}\n" for i in range(count))
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (rows(4) + "c041,1,no\n", 3, ("'customer' of bad.csv", "'c041' in row 5")),
+        (rows(4) + ",1,no\n", 3, ("'customer' of bad.csv", "no id in 1 of 5 rows")),
+        ("", 3, "bad.csv (party 'bank') has no rows"),
+        (rows(1), 3, "at least two classes"),
+        (rows(6, lambda i: "no"), 3, "at least two classes"),
+        (rows(6, lambda i: "" if i == 2 else "no"), 3, ("'default' of bad.csv", "1 of 6 rows, first in row 3")),
+        (rows(6, lambda i: "" if i == 2 else str(i / 3)), 3, ("'default' of bad.csv", "1 of 6 rows")),
+        (rows(4).replace("c0", "x0"), 4, ("'shop' is refused", "none of its rows", "--normalise-ids")),
+    ],
+)
+def test_bad_tables(fresh, text, code, said):
+    (fresh / "bad.csv").write_text(f"customer,income,default\n{text}")
+    refused(fresh, code, said, f"{NEW} {SHOP}".replace("bank.csv", "bad.csv"))
+    assert not (fresh / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda table: table.drop(columns="income"), ("now.csv", "no column 'income'")),
+        (lambda table: table.assign(income="much"), ("'income' of now.csv", "'much' in row 1")),
+        (lambda table: table.assign(since="yesterday"), ("'since' of now.csv", "dates")),
+        (lambda table: table.drop(columns="customer"), "no id column 'customer'"),
+        (lambda table: table.head(0), "has no rows"),
+    ],
+)
+def test_tables_that_changed_since_training(fresh, change, said):
+    change(pd.read_csv(fresh / "bank.csv")).to_csv(fresh / "now.csv", index=False)
+    refused(fresh, 3, said, f"host predict now.csv {OPEN} {SHOP} --out now_out.csv")
+    assert not (fresh / "now_out.csv").exists()
+
+
+def test_evaluation_needs_labels(fresh):
+    table = pd.read_csv(fresh / "bank.csv")
+    table.drop(columns="default").to_csv(fresh / "now.csv", index=False)
+    for command_name in ("evaluate", "explain"):
+        refused(fresh, 3, ("now.csv", "no column 'default'"), f"host {command_name} now.csv {OPEN} {SHOP}")
+    table.loc[3, "default"] = None
+    table.to_csv(fresh / "now.csv", index=False)
+    refused(fresh, 3, "1 of 120 rows have no finite label, the first is row 4", f"host evaluate now.csv {OPEN} {SHOP}")
+
+
+def test_a_guest_that_learnt_anew_or_was_not_there(fresh):
+    predict = f"host predict bank.csv {OPEN} --out out.csv"
+    refused(fresh, 4, ("'shop' is refused", "2 values a row"), f"{predict} --guest other-shop/{MESSAGE}")
+    done(fresh, FIT_SHOP.replace("--out shop", "--out anew") + " --bits 16")
+    refused(fresh, 4, ("'shop' is refused", "learnt anew"), f"{predict} --guest anew/{MESSAGE}")
+    refused(fresh, 4, ("'utility' is refused", "without this party"), f"{predict} {UTILITY}")
+
+
+def test_signatures(fresh):
+    verify = f"{NEW} {SHOP} --verify shop=shop.pub"
+    refused(fresh, 4, ("party 'shop' in shop/", "not signed"), verify)
+    done(fresh, f"{FIT_SHOP} --replace --sign shop.key")
+    refused(fresh, 4, ("party 'shop' in shop/", "signature is not by the key"), f"{NEW} {SHOP} --verify shop=bank.pub")
+    assert told(fresh, verify)["bytes"] == size(fresh, f"shop/{MESSAGE}")
+
+
+def test_sealed_messages(fresh):
+    done(fresh, f"{FIT_SHOP} --replace --seal-to bank.pub")
+    refused(fresh, 4, (MESSAGE, "sealed", "--key"), f"{NEW} {SHOP}")
+    refused(fresh, 4, "sealed to another key", f"{NEW} {SHOP} --key shop.key")
+    said = told(fresh, f"{NEW} {SHOP} --key bank.key")
+    assert said["bytes"] == said["guests"]["shop"]["bytes"] == size(fresh, f"shop/{MESSAGE}")
+    done(fresh, "host fit bank.csv --out new --refit --secret secret")  # kept opened: the key is not needed again
+    predict = f"host predict bank.csv --model new --secret secret --out out.csv {SHOP}"
+    assert told(fresh, f"{predict} --key bank.key")["bytes"] == size(fresh, f"shop/{MESSAGE}")
+
+
+@pytest.fixture(scope="module")
+def private(office, tmp_path_factory):
+    """A plan, and a guest that learnt by it."""
+    folder = shutil.copytree(office, tmp_path_factory.mktemp("private") / "office")
+    done(folder, PLAN)
+    done(folder, f"{FIT_SHOP} --replace --plan plan.json --public public.toml --learner pca")
+    return folder
+
+
+FIT_PRIVATE = (
+    "host fit bank.csv --id customer --label default --name bank --columns income,region --secret secret --epochs 1 "
+    "--plan plan.json --public public.toml --out private"
+)
+
+
+def test_a_training_with_a_plan_tells_epsilon(private):
+    said = told(private, f"{FIT_PRIVATE} {SHOP}")
+    assert 0 < said["epsilon"] <= 2
+    model = f"--model private --secret secret {SHOP}"
+    assert 0 <= told(private, f"host evaluate bank.csv {model}")["accuracy"] <= 1
+    shown = done(private, f"{FIT_PRIVATE} {SHOP}".replace("--out private", "--out second"))
+    assert f"privacy: epsilon {said['epsilon']:.4g} for all parties that answered" in shown
+    refit = "host fit bank.csv --out private --refit --secret secret"
+    refused(private, 5, ("private has spent its privacy budget", "new plan"), refit)
+
+
+def test_what_a_plan_refuses(private):
+    third = FIT_PRIVATE.replace("--out private", "--out third")
+    refused(private, 4, ("'utility' is refused", "without a privacy budget"), f"{third} {UTILITY}")
+    learn = f"{FIT_SHOP} --replace --plan plan.json --public public.toml"
+    refused(private, 3, "'noise' parameter of Guest", f"{learn} --learner pca --noise 1")
+    stranger = learn.replace("--name shop", "--name nobody")
+    refused(private, 5, "nobody", stranger)
+    refused(private, 3, "classes must be given", f"{third} {SHOP}".replace("--public public.toml", ""))
+    assert not (private / "third").exists()
+
+
+def test_without_a_plan_nothing_is_claimed(office):
+    message = Representation.from_file(office / "shop" / MESSAGE)
+    assert message.spent is None
+    assert "no privacy guarantee" in done(office, f"inspect shop/{MESSAGE}")
