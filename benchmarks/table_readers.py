@@ -21,6 +21,7 @@ from typing import Any
 
 from benchmarks.memory import peak
 
+RESULTS = Path(__file__).parent / "results" / "table_readers.json"
 MODULES = {
     "fedonce": ["fedonce.tablefiles"],
     "pyarrow": ["pyarrow.csv", "pyarrow.parquet"],
@@ -85,24 +86,27 @@ def main() -> None:
         return measure(given.measure[0], Path(given.measure[1]))
     print(f"{given.rows:,} rows x {given.columns} columns float64 ({8 * given.rows * given.columns / 2**20:.0f} MiB)")
     print(f"{'file':8s} {'library':16s} {'seconds':>8s} {'peak MiB':>9s}")
+    found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for ending in ("csv", "parquet"):
             path = Path(folder) / f"table.{ending}"
             write(path, given.rows, given.columns)
-            sums = {report(library, path) for library in MODULES}
+            found += [report(library, path) for library in MODULES]
+            sums = {row["sum"] for row in found if row["file"] == ending}
             if len(sums) != 1:
                 raise SystemExit(f"The libraries read different numbers: {sums}")
             path.unlink()
+    RESULTS.write_text(json.dumps(found, indent=2) + "\n")
     return None
 
 
-def report(library: str, path: Path) -> float:
-    """Measure a library in a process of its own, print a line, and return the sum of all numbers."""
+def report(library: str, path: Path) -> dict[str, Any]:
+    """Measure a library in a process of its own, print a line, and return what was found."""
     command = [sys.executable, "-m", "benchmarks.table_readers", "--measure", library, str(path)]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     name = library if library == "fedonce" else f"{library} {version(library)}"
     print(f"{path.suffix[1:]:8s} {name:16s} {found['seconds']:8.2f} {found['peak'] / 2**20:9.0f}", flush=True)
-    return float(found["sum"])
+    return {"file": path.suffix[1:], "library": name, **found}
 
 
 if __name__ == "__main__":

@@ -144,6 +144,54 @@ def bench_table() -> str:
     )
 
 
+def parties_table() -> str:
+    """Return what parties with tables in files need: large tables, alignment, reading, a guest with half of the rows."""
+    large, aligned, readers = (
+        json.loads((RESULTS / f"{name}.json").read_text())
+        for name in ("large_tables", "alignment_speed", "table_readers")
+    )
+    guest = f"{max(large['guest_seconds']):.0f} s and {large['guest_peak'] / 2**30:.2f} GiB"
+    host = f"{large['host_seconds']:.0f} s and {large['host_peak'] / 2**30:.2f} GiB"
+    total = sum(aligned["seconds"].values())
+    sizes = ", ".join(f"{name} {aligned['bytes'][name] / 1e6:.1f} MB" for name in ("request", "response", "rows"))
+    rows = [
+        f"- `guest fit` by PCA, {large['rows']:,} rows x {large['columns']} columns of Parquet: at most {guest} in all, a "
+        f"message of {large['message_bytes'] / 1e6:.1f} MB. `host fit` with {large['guests']} such guests, d=8: {host}.",
+        f"- Alignment of {aligned['rows']:,} x {aligned['rows']:,} ids: {total:.0f} s, {aligned['ratio']:.2f} times the library's "
+        f"own calls; {sizes}.",
+        f"- Reading 1,000,000 rows x 50 columns: {_readers(readers)}.",
+        *(f"- {line}" for line in _overlap()),
+    ]
+    return "\n".join(rows)
+
+
+def _readers(found: list[dict]) -> str:
+    told = [
+        f"{row['library']} {row['seconds']:.1f} s, {row['peak'] / 2**20:.0f} MiB ({row['file'].replace('csv', 'CSV')})"
+        for row in found
+    ]
+    return "; ".join(told)
+
+
+def _overlap() -> list[str]:
+    """Say what a guest with half of the rows is worth."""
+    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for line in lines("overlap"):
+        name, _, way, _ = line["key"]
+        scores[name][way].append(line["value"])
+    told = []
+    for name, ways in scores.items():
+        metric = "rmse" if np.mean(ways["keep"]) < 1 else "accuracy"
+        better = np.array(ways["keep"]) < ways["drop"] if metric == "rmse" else np.array(ways["keep"]) > ways["drop"]
+        each = {way: cell(values, metric, 2) for way, values in ways.items()}
+        told.append(
+            f"{TITLES[name].split(' (')[0]}, four parties, a guest with half of the rows: kept {each['keep']}, left out "
+            f"{each['drop']}, training on the common rows alone {each['common']}; keeping is better than leaving out in {better.sum()} of "
+            f"{len(better)} runs."
+        )
+    return told
+
+
 def _dpsgd() -> str:
     """Say how fast a DP-SGD step is, as `make bench` last measured it."""
     rows = json.loads((RESULTS / "dpsgd_speed.json").read_text())
@@ -162,6 +210,7 @@ def main() -> None:
     tables = {
         "digits": digits_table(),
         "bench": bench_table(),
+        "parties": parties_table(),
         "validation": learners_table(),
         "datasets": datasets_table(),
         "splits": splits_table(),
