@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedonce import Guest, Host, InputError, MessageError, alignment, crypto, envelope, storage
+from fedonce import Guest, Host, InputError, MessageError, alignment, crypto, envelope
 from fedonce.alignment import AgreedRows, Request, State
 from fedonce.errors import FedOnceError
 from fedonce.ids import Naming
@@ -262,19 +262,16 @@ def test_damaged_models_are_refused(messages, table, tmp_path):
     host.save(tmp_path / "host", {"shop": message.to_bytes()})
     rng, refused = random.Random(4), 0
     for kind, load in (("guest", Guest.load), ("host", Host.load)):
-        whole = storage.load(tmp_path / kind, kind)
         for path in sorted((tmp_path / kind).iterdir()):
             for _ in range(40):
                 data = damage(path, rng)
-                try:
+                with pytest.raises(
+                    InputError, match=f"model in {tmp_path / kind} |{tmp_path / kind}/manifest.json is not"
+                ):
                     load(tmp_path / kind)
-                    found = storage.load(tmp_path / kind, kind)
-                    assert path.name == storage.MANIFEST
-                    assert (found.settings, found.encoding) == (whole.settings, whole.encoding)
-                except InputError as error:
-                    refused += str(tmp_path / kind) in str(error)
+                refused += 1
                 path.write_bytes(data)
-    assert refused > 330
+    assert refused == 40 * 9
     shutil.rmtree(tmp_path / "host")
     with pytest.raises(InputError, match="no model in"):
         Host.load(tmp_path / "host")

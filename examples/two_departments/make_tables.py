@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
         "shop": {"client_no": ids, **shop(rng, orderly)},
         "utility": {"customer": ids, **utility(rng, punctual)},
     }
-    known = {"shop": rng.random(n) < 0.7, "utility": rng.random(n) < 0.5}
+    known = {"shop": rng.random(n) < 0.7, "utility": rng.random(n) < 0.51}
     training, held_back, new, strangers = np.split(np.arange(n), np.cumsum([TRAIN, HELD_BACK, NEW]))
     write(folder / "bank" / "bank.csv", chosen(rng, tables["bank"], training))
     write(folder / "bank" / "held_back.csv", chosen(rng, tables["bank"], held_back))

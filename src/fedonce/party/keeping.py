@@ -65,8 +65,8 @@ def _check_known(learner: Learner, owner: str) -> None:
     """Refuse a learner that could not be loaded, or would be loaded as another one of the same name."""
     if LEARNERS.get(learner.name) is not type(learner):
         raise InputError(
-            f"{owner} cannot be saved: {type(learner).__name__} is not known by that name, so nobody could load it; give it a name "
-            "of its own, and call fedonce.learners.register with it first."
+            f"{owner} cannot be saved: {type(learner).__name__} is not known by that name, so nobody could load it; give it a "
+            "name of its own, and call fedonce.learners.register with it first."
         )
 
 
