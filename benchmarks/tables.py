@@ -157,8 +157,8 @@ def parties_table() -> str:
     rows = [
         f"- `guest fit` by PCA, {large['rows']:,} rows x {large['columns']} columns of Parquet: at most {guest} in all, a "
         f"message of {large['message_bytes'] / 1e6:.1f} MB. `host fit` with {large['guests']} such guests, d=8: {host}.",
-        f"- Alignment of {aligned['rows']:,} x {aligned['rows']:,} ids: {total:.0f} s, {aligned['ratio']:.2f} times the library's "
-        f"own calls; {sizes}.",
+        f"- Alignment of {aligned['rows']:,} x {aligned['rows']:,} ids: {total:.0f} s, {aligned['ratio']:.2f} times the "
+        f"library's own calls; {sizes}.",
         f"- Reading 1,000,000 rows x 50 columns: {_readers(readers)}.",
         *(f"- {line}" for line in _overlap()),
     ]
@@ -175,19 +175,19 @@ def _readers(found: list[dict]) -> str:
 
 def _overlap() -> list[str]:
     """Say what a guest with half of the rows is worth."""
-    scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    scores: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for line in lines("overlap"):
-        name, _, way, _ = line["key"]
-        scores[name][way].append(line["value"])
+        name, setting, _, way, _ = line["key"]
+        scores[name, setting][way].append(line["value"])
     told = []
-    for name, ways in scores.items():
+    for (name, setting), ways in scores.items():
         metric = "rmse" if np.mean(ways["keep"]) < 1 else "accuracy"
         better = np.array(ways["keep"]) < ways["drop"] if metric == "rmse" else np.array(ways["keep"]) > ways["drop"]
         each = {way: cell(values, metric, 2) for way, values in ways.items()}
         told.append(
-            f"{TITLES[name].split(' (')[0]}, four parties, a guest with half of the rows: kept {each['keep']}, left out "
-            f"{each['drop']}, training on the common rows alone {each['common']}; keeping is better than leaving out in {better.sum()} of "
-            f"{len(better)} runs."
+            f"{TITLES[name].split(' (')[0]}, {setting}, a guest with half of the rows: kept {each['keep']}, left out "
+            f"{each['drop']}, training on the common rows alone {each['common']}; keeping beats leaving out in "
+            f"{better.sum()} of {len(better)} runs."
         )
     return told
 

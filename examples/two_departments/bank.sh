@@ -18,16 +18,16 @@ train)
     fedonce host fit bank.csv --id customer --label repaid --name bank --run spring --secret parties.secret --inbox ../post/training --expect shop,utility --deadline 3s --verify shop=../post/keys/shop.pub --verify utility=../post/keys/utility.pub --key bank.key --epochs 5 --out model
     ;;
 refit)
-    fedonce host fit bank.csv --refit --secret parties.secret --guest ../post/training/utility.fedonce --verify utility=../post/keys/utility.pub --key bank.key --epochs 5 --out model
+    fedonce host fit bank.csv --refit --secret parties.secret --guest ../post/training/utility.fedonce --verify utility=../post/keys/utility.pub --key bank.key --out model
     ;;
 evaluate)
-    fedonce host evaluate held_back.csv --model model --inbox ../post/prediction --secret parties.secret --verify shop=../post/keys/shop.pub --verify utility=../post/keys/utility.pub --key bank.key
+    fedonce host evaluate held_back.csv --model model --inbox ../post/prediction --expect shop,utility --secret parties.secret --verify shop=../post/keys/shop.pub --verify utility=../post/keys/utility.pub --key bank.key
     ;;
 predict)
-    fedonce host predict new_customers.csv --model model --inbox ../post/prediction --secret parties.secret --verify shop=../post/keys/shop.pub --verify utility=../post/keys/utility.pub --key bank.key --out predictions.csv
+    fedonce host predict new_customers.csv --model model --inbox ../post/prediction --expect shop,utility --secret parties.secret --verify shop=../post/keys/shop.pub --verify utility=../post/keys/utility.pub --key bank.key --out predictions.csv
     ;;
 explain)
-    fedonce host explain held_back.csv --model model --inbox ../post/prediction --secret parties.secret --key bank.key --out worth.png
+    fedonce host explain held_back.csv --model model --inbox ../post/prediction --expect shop,utility --secret parties.secret --key bank.key --out worth.png
     ;;
 request)
     fedonce align request bank.csv --id customer --name bank --run autumn --out bank.request

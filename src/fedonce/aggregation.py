@@ -103,6 +103,9 @@ ROW_VISITS = 10_000_000  # rows times epochs, beyond which a large table is not 
 # How long to train is tried on a part of the training rows: of images with few rows, of tables unless they are so many that
 # nothing is learnt by heart. With few rows every length is tried.
 FEW_ROWS, MANY_ROWS = 5000, 100_000
+ENOUGH_OVERLAP = 0.9  # a guest with fewer of the host's rows is also done without, by a second model
+TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # in the model with such guests
+LEAST_HELD = 20  # rows on which trust can be tried
 CLEARLY = 0.95  # so much of a loss is clearly better than it
 
 TABLES = Recipe()
@@ -200,6 +203,53 @@ class Ensemble(nn.Module):
         return torch.stack([member(own, values, present) for member in self.members]).mean(dim=0)
 
 
+class ByOverlap(nn.Module):
+    """Two models, where some guests lack many rows: one with those guests and one without them, and how much each is trusted.
+
+    One model alone would learn to do without such a guest from few rows, and with it from few others. `trust` is that in the model
+    with all guests, on rows that none of the partial guests has, and on rows that one of them has.
+    """
+
+    def __init__(self, without: nn.Module, with_all: nn.Module, partial: Sequence[bool]) -> None:
+        super().__init__()
+        self.without, self.with_all = without, with_all
+        self.partial: Tensor
+        self.trust: Tensor
+        self.register_buffer("partial", torch.tensor([float(each) for each in partial]), persistent=False)
+        self.register_buffer("trust", torch.tensor([0.0, 1.0]))
+
+    def forward(self, own: Tensor, values: Tensor, present: Tensor) -> Tensor:
+        """Mix what both models give."""
+        with_all, without, has = self.both(own, values, present)
+        trust = torch.where(has, self.trust[1], self.trust[0]).to(with_all.dtype)
+        return trust * with_all + (1 - trust) * without
+
+    def both(self, own: Tensor, values: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what the model with all guests gives, what the other gives, and which rows a partial guest has."""
+        partial = self.partial.to(present.dtype)
+        has = (present * partial).amax(dim=1, keepdim=True) > 0
+        return self.with_all(own, values, present), self.without(own, values, present * (1 - partial)), has
+
+    @torch.no_grad()
+    def choose_trust(self, rest: Examples) -> None:
+        """Choose by rows that neither model was trained on."""
+        arrays = (rest.own, rest.values, rest.present)
+        with_all, without, has = self.eval().both(*(torch.from_numpy(array).to(self.trust.dtype) for array in arrays))
+        target = torch.from_numpy(rest.target)
+        for regime, rows in enumerate((~has[:, 0], has[:, 0])):
+            if int(rows.sum()) >= LEAST_HELD:
+                losses = [
+                    float(loss(trust * with_all[rows] + (1 - trust) * without[rows], target[rows], 0.0))
+                    for trust in TRUSTS
+                ]
+                self.trust[regime] = TRUSTS[int(np.argmin(losses))]
+
+
+def partial_guests(present: Rows) -> tuple[bool, ...]:
+    """Tell which guests lack so many of the training rows that a model without them pays."""
+    return tuple(bool(0 < share < ENOUGH_OVERLAP) for share in present.mean(axis=0, dtype=np.float64))
+
+
 @dataclass(frozen=True)
 class Examples:
     """What the host learns from: its own rows, the guests' values side by side, who is present, and what to predict."""
@@ -238,6 +288,35 @@ def fit(
     if recipe.epochs is None and len(examples.own) < (FEW_ROWS if fits_cnn0(examples.own.shape[1:]) else MANY_ROWS):
         trial = copy.deepcopy(rng).spawn(1)[0]  # of its own: the training itself is the same with and without the trial
         recipe = replace(recipe, epochs=_choose_epochs(examples, recipe, once, trial, device))
+    model, history = _members(examples, recipe, once, rng)
+    if any(partial_guests(examples.present)):
+        model = _by_overlap(examples, model, recipe, once, np.random.default_rng(rng.integers(2**63)))
+    return model, history
+
+
+def _by_overlap(
+    examples: Examples, with_all: nn.Module, recipe: Recipe, once: TrainOnce, rng: np.random.Generator
+) -> ByOverlap:
+    """Add a model without the partial guests; with tables that are not too large, try how much each is to be trusted."""
+    partial = partial_guests(examples.present)
+
+    def without(part: Examples) -> Examples:
+        return replace(part, present=part.present * ~np.array(partial))
+
+    both = ByOverlap(_members(without(examples), recipe, once, rng)[0], with_all, partial)
+    if len(examples.own) < MANY_ROWS:
+        held, kept = np.split(rng.permutation(len(examples.own)), [len(examples.own) // 6])
+        part = examples.take(kept)
+        trial = ByOverlap(once(without(part), recipe, rng)[0], once(part, recipe, rng)[0], partial)
+        trial.choose_trust(examples.take(held))
+        both.trust.copy_(trial.trust)
+    return both
+
+
+def _members(
+    examples: Examples, recipe: Recipe, once: TrainOnce, rng: np.random.Generator
+) -> tuple[nn.Module, list[Epoch]]:
+    """Train as many models as the recipe has; return them as one, and the history of the first."""
     trained = [once(examples, recipe, generator) for generator in (rng, *rng.spawn(recipe.members - 1))]
     model = trained[0][0] if len(trained) == 1 else Ensemble([member for member, _ in trained])
     return model, trained[0][1]
@@ -276,9 +355,13 @@ def loss(raw: Tensor, target: Tensor, smoothing: float) -> Tensor:
 
 
 def untrained(
-    shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe, sizes: Sequence[int] = ()
-) -> nn.Module:
-    """Make the host's model, with as many members as the recipe has."""
+    shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe, sizes: Sequence[int] = (),
+    partial: Sequence[bool] = (),
+) -> nn.Module:  # fmt: skip
+    """Make the host's model, with as many members as the recipe has; two such where guests are `partial`."""
+    if any(partial):
+        two = [untrained(shape, dims, n_outputs, recipe, sizes) for _ in range(2)]
+        return ByOverlap(two[0], two[1], partial)
     members = [build(shape, dims, n_outputs, recipe, sizes) for _ in range(recipe.members)]
     return members[0] if len(members) == 1 else Ensemble(members)
 

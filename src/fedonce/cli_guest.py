@@ -91,6 +91,7 @@ def fit(
     workflow.check_folder(out)
     forms = parse_forms(normalise_ids)
     with progress(quiet) as tell:
+        workflow.warn_of_spent(out)
         signer, sealer = workflow.private_key(sign), None if seal_to is None else read_public(seal_to)
         order = None if rows is None else workflow.agreed(rows, workflow.private_key(key))
         bounds, _ = workflow.public(public_file)
@@ -104,6 +105,7 @@ def fit(
             naming=workflow.naming(secret, plain_ids, forms), purse=money, public=bounds,
         )  # fmt: skip
         party.reading = reading
+        workflow.warn_if_guessable(party, own, order)
         tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
         message = party.learn(own, agreed=order)
         found: list[Rebuilt] = []
@@ -162,10 +164,14 @@ def represent(
             raise InputError(
                 f"The model in {model} does not say how tables are read; represent rows in Python, as it was made."
             )
-        party.naming = workflow.naming(secret, plain_ids, parse_forms(normalise_ids))
+        forms = parse_forms(normalise_ids) or (party.learnt_naming[1] if party.learnt_naming else ())
+        party.naming = (
+            workflow.naming(secret, plain_ids, forms) if secret or plain_ids or normalise_ids else party.naming
+        )
         order = None if rows is None else workflow.agreed(rows, workflow.private_key(key))
         tell(f"reading {table}")
         own = party.reading.read(table, party.name)
+        workflow.warn_if_guessable(party, own, order)
         tell(f"representing {own.n_rows:,} rows")
         message, size = workflow.write_message(party.represent(own, agreed=order), out, signer, sealer)
     told = describe_message(message, size, str(out), verify=None if signer is None else signer.public)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -154,9 +155,25 @@ def is_name(name: object) -> bool:
 def read_bytes(path: str | Path, what: str = "file") -> bytes:
     """Return a file's bytes, or say clearly why not."""
     try:
-        return Path(path).read_bytes()
+        if not Path(path).is_file() and Path(path).exists():
+            raise MessageError(f"The {what} {path} cannot be read: it is a folder or a device, not a file.")
+        with Path(path).open("rb") as file:
+            size, start = os.fstat(file.fileno()).st_size, file.read(8 + HEADER_LIMIT)
+            if size > len(start) and not start.startswith(SEALED) and size != _announced(start):
+                raise MessageError(f"The {what} {path} is refused: it is not a file of fedonce's, or it is cut short.")
+            return start + file.read()
     except OSError as error:
         raise MessageError(f"The {what} {path} cannot be read: {error.strerror}.") from None
+
+
+def _announced(start: bytes) -> int | None:
+    """Return how long a file says that it is, by its header; None where it has none of ours."""
+    try:
+        entries = json.loads(start[8 : 8 + _length(start)].decode())
+        ends = [entry["data_offsets"][1] for name, entry in entries.items() if name != "__metadata__"]
+        return 8 + _length(start) + int(max(ends, default=0))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError):
+        return None
 
 
 def _length(data: bytes) -> int:

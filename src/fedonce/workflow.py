@@ -24,6 +24,7 @@ from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError
 from fedonce.ids import Naming
 from fedonce.message import Representation
 from fedonce.party import Guest, Host
+from fedonce.party.guest import GUESSABLE
 from fedonce.preparation import Public
 from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
 from fedonce.privacy.noise import SecretRandom
@@ -74,6 +75,12 @@ def naming(secret: Path | None, plain: bool, forms: tuple[str, ...]) -> Naming |
     return None if not forms else Naming("hashed", forms=forms)
 
 
+def warn_if_guessable(party: Guest, own: Table, order: AgreedRows | None) -> None:
+    """Say so where ids will travel as hashes without a key by other ways than the guest's own default, which warns itself."""
+    if own.ids is not None and order is None and party.naming is not None and party.naming.form == "hashed":
+        warnings.warn(GUESSABLE.format(party=party.name), FedOnceWarning, stacklevel=2)
+
+
 def agreed(path: Path, key: PrivateKey | None) -> AgreedRows:
     """Read the rows that an alignment agreed on, sealed or not."""
     data = read_bytes(path, "file of agreed rows")
@@ -120,6 +127,16 @@ def attack(party: Guest, own: Table) -> list[leakage.Rebuilt]:
     sample = np.random.default_rng(0).permutation(own.n_rows)[: leakage.MOST_ROWS]
     rows = replace(own.take(np.sort(sample)), ids=None)
     return leakage.reconstruct(party.represent(rows).values, rows)
+
+
+def warn_of_spent(out: Path) -> None:
+    """Say so where a guest's model with a privacy budget is about to be replaced: what it spent stays spent."""
+    if storage.exists(out) and storage.load(out, "guest").settings.get("ledger") is not None:
+        warnings.warn(
+            f"The model in {out} was learnt with a privacy budget. What it spent stays spent: if it was sent, both count.",
+            FedOnceWarning,
+            stacklevel=2,
+        )
 
 
 def guest_purse(

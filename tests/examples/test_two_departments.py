@@ -23,7 +23,18 @@ STEPS = re.findall(r"^(?:sh (\w+)\.sh ([\w-]+)|cp (\S+) (\S+))", README, re.MULT
 
 
 # Starting Python and torch anew costs seconds a step, so these run here, the lines of the scripts one by one.
-IN_PROCESS = "look learn represent alone refit evaluate predict explain learn-aligned train-aligned".split()
+IN_PROCESS = {
+    "look",
+    "learn",
+    "represent",
+    "alone",
+    "refit",
+    "evaluate",
+    "predict",
+    "explain",
+    "learn-aligned",
+    "train-aligned",
+}
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
@@ -140,3 +151,52 @@ def test_the_readme_shows_what_the_scripts_run():
 def test_exact_figures_of_the_readme(walked, figure):
     assert figure in README
     assert any(figure in text for texts in walked[1].values() for text in texts)
+
+
+GUIDE = (ROOT / "docs" / "parties.md").read_text()
+
+
+def test_the_guide_runs_in_python(walked, tmp_path, monkeypatch):
+    folder, _ = walked
+    (tmp_path / "post").mkdir()
+    for source, target in [
+        ("bank/bank.csv", "bank.csv"), ("bank/new_customers.csv", "new_bank.csv"), ("bank/parties.secret", "parties.secret"),
+        ("shop/shop.csv", "shop.csv"), ("shop/new_customers.csv", "new_shop.csv"),
+    ]:  # fmt: skip
+        shutil.copy(folder / source, tmp_path / target)
+    monkeypatch.chdir(tmp_path)
+    names: dict = {}
+    code = re.search(r"```python\n(.*?)```", GUIDE, re.DOTALL)[1]
+    exec(code.replace('run="spring", secret', 'run="spring", epochs=1, secret'), names)
+    assert names["fitted"].absent == ("utility",)
+    assert names["fitted"].overlap["shop"] == pytest.approx(0.71, abs=0.01)
+    assert set(names["predictions"]) == {"no", "yes"}
+
+
+def test_public_knowledge_of_the_guide(walked, tmp_path):
+    folder, _ = walked
+    shop, bank = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
+    (tmp_path / "shop.toml").write_text(shop)
+    (tmp_path / "bank.toml").write_text(bank)
+    commands = re.findall(r"^fedonce (?:privacy plan|guest fit .*--plan|host fit .*--plan).*", GUIDE, re.MULTILINE)
+    assert len(commands) == 3
+    for party, command in zip(["", "shop", "bank"], commands, strict=True):
+        line = command.replace("--guest shop.fedonce", "--guest shop-model/representation.fedonce")
+        line = line.replace("--out model", f"--out {party}-model")
+        if not party:
+            line += " --accountant rdp --host-epochs 1"
+        for name in ("parties.secret", f"{party}.csv"):
+            line = line.replace(f" {name}", f" {folder / (party or 'bank') / name}")
+        with contextlib.chdir(tmp_path):
+            done = CliRunner().invoke(app, shlex.split(line)[1:])
+        assert done.exit_code == 0, f"{line}: {done.exception}"
+    assert "privacy: epsilon 4" in done.output
+
+
+def test_options_of_the_guide_exist():
+    shown = "".join(
+        CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"}).output
+        for command in ["guest fit", "host fit", "host predict", "host explain", "inspect", "privacy plan", "export"]
+    )
+    for option in set(re.findall(r"`(--[a-z-]+)", GUIDE)) | set(re.findall(r" (--[a-z-]+)", GUIDE)):
+        assert option in shown, option

@@ -100,24 +100,37 @@ class FilesEngine:
             )
         for party, data in self.kept.items():
             message = Representation.from_bytes(data, party)
+            self._check(message, "the model's folder")
             self.arrived[party] = Arrived(data, message, f"the model's folder ({party})", len(data))
         for path in self.files:
             self._accept(path)
-        if self.late:
-            self.tell(f"waiting for {', '.join(self.late)}")
-        end = time.monotonic() + self.deadline
-        seen: dict[Path, tuple[int, int]] = {}
-        while self.inbox is not None:
-            self._look(self.inbox, seen)
-            left = end - time.monotonic()
-            if left <= 0 or (self.expect and not self.late):
-                break
-            time.sleep(min(PAUSE, left))
+        if self.inbox is not None:
+            self._wait(self.inbox)
         for name, why in self.refused.items():
             self.tell(f"refused {name}: {why}")
         if len(self.arrived) < self.least:
             raise AbsentPartyError(self._too_few())
+        unknown = [name for name in self.verify if name not in self.guests]
+        if unknown:
+            known = ", ".join(map(repr, self.guests)) or "nobody"
+            raise InputError(
+                f"There is a key to verify {unknown[0]!r} (--verify), and messages are from {known}; write its name alike."
+            )
         return {party: arrived.data for party, arrived in self.arrived.items()}
+
+    def _wait(self, inbox: Path) -> None:
+        """Look into the folder until all are there, or time is up."""
+        end, told = time.monotonic() + self.deadline, False
+        seen: dict[Path, tuple[int, int]] = {}
+        while True:
+            self._look(inbox, seen)
+            left = end - time.monotonic()
+            if left <= 0 or (self.expect and not self.late):
+                return
+            if not told:
+                self.tell(f"waiting for {', '.join(self.late) or 'messages'}")
+                told = True
+            time.sleep(min(PAUSE, left))
 
     def _too_few(self) -> str:
         who = f" Still missing: {', '.join(self.late)}." if self.late else ""
@@ -165,7 +178,7 @@ class FilesEngine:
         self.arrived[message.party] = Arrived(data, message, str(path), len(raw))
         self.tell(f"received {message.party}: {message.n_rows:,} rows, {len(raw):,} bytes ({path})")
 
-    def _check(self, message: Representation, path: Path) -> None:
+    def _check(self, message: Representation, path: Path | str) -> None:
         """Refuse what belongs to another run, or is not signed by whom it should be."""
         refused = f"The message of party {message.party!r} in {path} is refused: "
         if message.run != self.run:

@@ -107,6 +107,9 @@ class Guest:
         self.scale: Scale | None = None
         self.history: list[Epoch] = []
         self.reading: Reading | None = None  # how its tables are read from files
+        self.learnt_naming: tuple[str, tuple[str, ...]] | None = (
+            None  # from disk: how it named rows; without the secret
+        )
 
     def save(self, folder: str | Path) -> Path:
         """Write what was learnt to a folder, which stays with the guest: to represent rows later, on any machine."""
@@ -218,9 +221,13 @@ class Guest:
             )
         if agreed is not None:
             return self._agreed_message(own.ids, values, agreed)
-        naming = self.naming
-        if naming is None:
-            naming = Naming()
+        naming = self.naming or Naming()
+        if self.naming is None and self.learnt_naming is not None and self.learnt_naming[0] == "keyed":
+            raise InputError(
+                f"Party {self.name!r} named its rows by keyed hashes when it learnt; give the same secret again (--secret, or "
+                "guest.naming), or the rows of an alignment."
+            )
+        if self.naming is None:
             warnings.warn(GUESSABLE.format(party=self.name), FedOnceWarning, stacklevel=3)
         keys = naming.keys(own.ids, self.run)
         order = np.lexsort(keys.T[::-1])  # the order of keys says nothing, that of the table might

@@ -15,6 +15,7 @@ from torch import nn
 
 from fedonce import aggregation, private, storage
 from fedonce.errors import FedOnceError, InputError
+from fedonce.ids import Naming
 from fedonce.learners import LEARNERS, Learner
 from fedonce.message import Scale
 from fedonce.networks import TUNED_HIDDEN, Correction, encoder
@@ -39,10 +40,8 @@ def keep_guest(guest: Guest, folder: str | Path) -> Path:
         raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
     owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
     _check_known(guest.learner, owner)
-    alone = (
-        guest.tuned is not None and guest.tuned.alone
-    )  # rounds from a random start: the learner may never have learnt
-    learnt = {} if alone else guest.learner.state()
+    # After rounds from a random start, which stand alone, the learner may never have learnt.
+    learnt = {} if guest.tuned is not None and guest.tuned.alone else guest.learner.state()
     weights = {f"learner.{name}": np.asarray(value) for name, value in learnt.items()}
     weights |= {"scale.low": guest.scale.low, "scale.high": guest.scale.high}
     if guest.noise is not None and guest.noise.centre is not None:
@@ -57,6 +56,7 @@ def keep_guest(guest: Guest, folder: str | Path) -> Path:
         "tuned": None if guest.tuned is None else {"network": guest.tuned.network is not None, "alone": guest.tuned.alone},
         "ledger": None if guest.purse is None else _ledger_json(guest.purse.ledger, [guest.name]),
         "reading": None if guest.reading is None else guest.reading.to_json(),
+        "naming": None if guest.naming is None else {"form": guest.naming.form, "forms": list(guest.naming.forms)},
     }  # fmt: skip
     return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights))
 
@@ -99,6 +99,10 @@ def _guest(stored: Stored) -> Guest:
     if settings["ledger"] is not None:
         guest.purse = _empty_purse(name, _ledger(settings["ledger"]))
     guest.reading = None if settings["reading"] is None else Reading.from_json(settings["reading"])
+    if settings["naming"] is not None:
+        form, forms = settings["naming"]["form"], tuple(settings["naming"]["forms"])
+        guest.learnt_naming = (form, forms)
+        guest.naming = None if form == "keyed" else Naming(form, forms=forms)  # a secret is not kept
     return guest
 
 
@@ -136,7 +140,7 @@ def keep_host(host: Host, folder: str | Path, messages: Mapping[str, bytes]) -> 
         "recipe": storage.settings_of(host.trained_with, f"The recipe of the host {host.name!r}"),
         "dims": {party: int(dim) for party, dim in host.dims.items()}, "makers": host.makers, "overlap": host.overlap,
         "sizes": list(host.sizes), "classes": _values_json(host.classes), "labels": _values_json(host.labels),
-        "offset": host.offset, "spread": host.spread, "forms": list(host.forms),
+        "offset": host.offset, "spread": host.spread, "forms": list(host.forms), "partial": _partial(host.model),
         "ledger": None if host.ledger is None else _ledger_json(host.ledger, host.ledger.parties),
         "reading": None if host.reading is None else host.reading.to_json(),
     }  # fmt: skip
@@ -172,19 +176,24 @@ def _host(stored: Stored) -> Host:
     if settings["ledger"] is not None:
         host.ledger = _ledger(settings["ledger"])
         host.purse = _empty_purse(host.name, host.ledger)
-    host.model = _loaded(_untrained(host, recipe, stored.weights), "", stored.weights)
+    host.model = _loaded(_untrained(host, recipe, stored.weights, settings["partial"]), "", stored.weights)
     host.reading = None if settings["reading"] is None else Reading.from_json(settings["reading"])
     return host
 
 
-def _untrained(host: Host, recipe: aggregation.Recipe, weights: Tensors) -> nn.Module:
+def _partial(model: nn.Module) -> list[bool]:
+    """Return which guests were partial in training; nothing where there is one model for all rows."""
+    return [bool(each) for each in model.partial.tolist()] if isinstance(model, aggregation.ByOverlap) else []
+
+
+def _untrained(host: Host, recipe: aggregation.Recipe, weights: Tensors, partial: list[bool]) -> nn.Module:
     """Make the host's model as its training did."""
     shape, dims = host.preparation.row_shape, list(host.dims.values())
     if recipe.fixed_encoder:
         fixed = next(value for name, value in weights.items() if name.startswith("encoder.") and value.ndim == 2)
         network = private.untrained_encoder(shape, (fixed.shape[0], fixed.shape[1]))
         recipe = replace(recipe, network=network, encoder_dim=fixed.shape[0])
-    return aggregation.untrained(shape, dims, host.n_outputs, recipe, host.sizes)
+    return aggregation.untrained(shape, dims, host.n_outputs, recipe, host.sizes, partial)
 
 
 def _weights(prefix: str, network: nn.Module) -> Tensors:
