@@ -2,10 +2,10 @@
 
     python -m benchmarks.overlap [--data phishing,superconduct --seeds 3]
 
-The guest has a random half of the rows, in training and in test. Two settings: *one guest* (the paper's division into ten parties: the
-first is the host, and the second, fifth or eighth its only guest), and *four parties* (each of three guests in turn has half of the
-rows, the others all). Scores are on all test rows: accuracy in %, or root mean squared error of the label between 0 and 1. Three
-ways: *keep* (the guest as it is), *drop* (left out), *common* (training on the rows that the guest has; test as in *keep*).
+The guest has a random half of the rows, in training and in test. Two settings: *one guest* (the paper's ten parties:
+the first is the host, and the second, fifth or eighth its only guest), and *four parties* (each of three guests in turn has half
+of the rows, the others all). Scores are on all test rows: accuracy in %, or root mean squared error of the label between 0 and 1.
+Three ways: *keep* (the guest as it is), *drop* (left out), *common* (training on the rows that the guest has; test as in *keep*).
 Needs FEDONCE_DATA.
 """
 

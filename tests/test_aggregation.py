@@ -13,12 +13,14 @@ from fedonce.aggregation import (
     PAPER,
     TABLES,
     AggregationModel,
+    ByOverlap,
     Examples,
     _choose_epochs,
     drop_guests,
     find_recipe,
     fit,
     outputs,
+    partial_guests,
 )
 
 CPU = torch.device("cpu")
@@ -166,14 +168,14 @@ def test_there_is_at_least_one_member(members):
 
 
 class Certain(nn.Module):
-    """Says of every row that it is of class 0, the surer the larger `odds`."""
+    """Says of every row that it is of class 0, the surer the larger `odds`; own columns add a little to that."""
 
     def __init__(self, odds: float) -> None:
         super().__init__()
         self.odds = odds
 
     def forward(self, own, values, present):
-        return torch.stack([torch.full((len(own),), self.odds), torch.zeros(len(own))], dim=1)
+        return torch.stack([self.odds + own[:, 0], torch.zeros(len(own))], dim=1)
 
 
 @pytest.mark.parametrize(
@@ -182,23 +184,47 @@ class Certain(nn.Module):
         (600, {8: 0.1, 25: 0.2, 100: 3.0}, 100, [8, 25, 100]),
         (600, {8: 0.1, 25: -1.0, 100: 3.0}, 100, [8, 25, 100]),  # with few rows all are tried
         (600, {8: 0.2, 25: 0.1, 100: -1.0}, 8, [8, 25, 100]),
+        (600, {8: 0.2, 25: 0.2, 100: -1.0}, 25, [8, 25, 100]),  # the longest that is as good
         (12_800, {8: 0.1, 25: 1.0, 100: -9.0}, 100, [8, 25]),  # clearly better so far: on to all
-        (12_800, {8: 0.2, 25: 0.1, 100: 9.0}, 8, [8, 25]),  # no better: not longer
+        (12_800, {8: 0.2, 25: 0.1, 100: 9.0}, 8, [8, 25]),  # worse: not longer
         (12_800, {8: 0.1, 25: 0.11, 100: -1.0}, 25, [8, 25, 100]),
         (12_800, {8: 0.1, 25: 0.11, 100: 3.0}, 100, [8, 25, 100]),
     ],
 )
 def test_how_long_to_train_is_what_held_back_rows_speak_for(n_rows, odds, expected, tried):
-    rows, asked = np.zeros((n_rows, 1), np.float32), []
+    own, asked = 0.001 * np.random.default_rng(0).standard_normal((n_rows, 1)).astype(np.float32), []
 
     def once(part, recipe, rng):
         assert len(part.own) == n_rows - n_rows // 6
         asked.append(recipe.epochs)
         return Certain(odds[recipe.epochs]), []
 
-    examples = Examples(rows, rows[:, :0], rows[:, :0], np.zeros(n_rows, np.int64))
+    examples = Examples(own, own[:, :0], own[:, :0], np.zeros(n_rows, np.int64))
     chosen = _choose_epochs(examples, TABLES, once, np.random.default_rng(0), CPU)
     assert (chosen, asked) == (expected, tried)
+
+
+def test_a_longer_training_that_is_worse_within_the_noise_is_kept_for_classes():
+    class Sure(nn.Module):
+        """Right on most rows and wrong on some, surer of both."""
+
+        def __init__(self, odds):
+            super().__init__()
+            self.odds = odds
+
+        def forward(self, own, values, present):
+            return torch.stack([self.odds * own[:, 0], torch.zeros(len(own))], dim=1)
+
+    own = np.where(np.random.default_rng(0).random((600, 1)) < 0.2, -1, 1).astype(np.float32)
+    examples = Examples(own, own[:, :0], own[:, :0], np.zeros(600, np.int64))
+    odds = {8: 1.4, 25: 1.4, 100: 1.9}  # a little worse
+
+    def once(part, recipe, rng):
+        return Sure(odds[recipe.epochs]), []
+
+    assert _choose_epochs(examples, TABLES, once, np.random.default_rng(0), CPU) == 100
+    odds[100] = 50.0
+    assert _choose_epochs(examples, TABLES, once, np.random.default_rng(0), CPU) == 25
 
 
 def test_noise_in_many_rows_is_not_learnt_by_heart_either():
@@ -208,3 +234,72 @@ def test_noise_in_many_rows_is_not_learnt_by_heart_either():
     nothing = np.zeros((6000, 0), np.float32)
     _, history = fit(Examples(own, nothing, nothing, target), (), 2, TABLES, np.random.default_rng(0), CPU)
     assert len(history) < TABLES.training(6000).epochs
+
+
+def half_present(n=400, seed=0):
+    """A guest with half of the rows, whose one value is the class where it is present; the host's columns say little."""
+    rng = np.random.default_rng(seed)
+    target = rng.integers(0, 2, n)
+    own = (rng.standard_normal((n, 2)) + 0.5 * target[:, None]).astype(np.float32)
+    present = (rng.random((n, 1)) < 0.5).astype(np.float32)
+    values = (present * (2 * target[:, None] - 1 + 0.1 * rng.standard_normal((n, 1)))).astype(np.float32)
+    return Examples(own, values, present, target.astype(np.int64))
+
+
+def test_which_guests_are_partial():
+    present = np.ones((100, 4), np.float32)
+    present[:50, 1], present[:5, 2], present[:, 3] = 0, 0, 0
+    assert partial_guests(present) == (False, True, False, False)  # one that never answers is not partial, but absent
+
+
+def test_a_guest_with_half_of_the_rows_gets_a_second_model():
+    examples = half_present()
+    model, history = fit(examples, (1,), 2, replace(TABLES, epochs=10), np.random.default_rng(0), CPU)
+    assert isinstance(model, ByOverlap)
+    assert len(history) == 10
+    assert model.trust[1] >= 0.5  # where the guest is present it tells the class
+    test = half_present(seed=1)
+    right = outputs(model, test.own, test.values, test.present, CPU).argmax(axis=1) == test.target
+    has = test.present[:, 0] > 0
+    assert right[has].mean() > 0.97 > right[~has].mean()
+    whole = replace(examples, present=np.ones_like(examples.present))
+    assert not isinstance(fit(whole, (1,), 2, replace(TABLES, epochs=1), np.random.default_rng(0), CPU)[0], ByOverlap)
+
+
+def test_both_models_are_mixed_by_trust():
+    class Says(nn.Module):
+        def __init__(self, number):
+            super().__init__()
+            self.number = number
+
+        def forward(self, own, values, present):
+            return torch.full((len(own), 1), self.number) + present.sum(dim=1, keepdim=True)
+
+    model = ByOverlap(Says(0.0), Says(100.0), (True, False))
+    model.trust.copy_(torch.tensor([0.25, 0.75]))
+    present = torch.tensor([[0.0, 1.0], [1.0, 1.0]])
+    mixed = model(torch.zeros(2, 1), torch.zeros(2, 2), present)
+    # Row 0: both see one guest. Row 1: the model without partial guests sees one, the other two.
+    assert mixed[:, 0].tolist() == pytest.approx([0.25 * 101 + 0.75 * 1, 0.75 * 102 + 0.25 * 1])
+
+
+@pytest.mark.parametrize(("good", "expected"), [("with_all", 1.0), ("without", 0.0)])
+def test_trust_goes_to_the_model_that_is_right_on_rows_held_back(good, expected):
+    class Knows(nn.Module):
+        def __init__(self, right):
+            super().__init__()
+            self.right = right
+
+        def forward(self, own, values, present):
+            return own if self.right else torch.zeros_like(own)
+
+    rng = np.random.default_rng(0)
+    target = rng.standard_normal(200)
+    present = (rng.random((200, 1)) < 0.5).astype(np.float32)
+    rest = Examples(target[:, None].astype(np.float32), present, present, target)
+    model = ByOverlap(Knows(good == "without"), Knows(good == "with_all"), (True,))
+    model.choose_trust(rest)
+    assert model.trust.tolist() == [expected, expected]
+    few = ByOverlap(Knows(True), Knows(False), (True,))
+    few.choose_trust(rest.take(np.arange(10)))
+    assert few.trust.tolist() == [0.0, 1.0]  # too few rows to choose by

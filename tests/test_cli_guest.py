@@ -142,6 +142,15 @@ def test_how_rows_are_named(fresh, options, said):
     assert "normalised: trim, lower" in result.out
 
 
+@pytest.mark.parametrize("line", ["guest fit", "host fit"])
+def test_help_is_in_groups(office, monkeypatch, line):
+    monkeypatch.setenv("COLUMNS", "150")
+    shown = done(office, f"{line} --help")
+    for group in ("Messages", "Ids and rows", "Table", "Training", "Privacy", "Output"):
+        assert f"─ {group} ─" in shown
+    assert "what is public: bounds, categories, labels." in shown
+
+
 def test_hashes_without_a_key_are_warned_of(fresh):
     result = command(fresh, "guest fit shop.csv --id who --name shop --out new --quiet")
     assert "warning: The message of party 'shop' names rows by hashes without a key" in result.err
@@ -165,6 +174,8 @@ def test_rows_of_an_alignment(fresh):
         "align finish bank.csv --id customer --state ask.state --response answer --out found --seal-to shop=shop.pub",
     ):
         done(fresh, line)
+    assert told_of(fresh, "found/shop.rows")["rows"] == N - 30
+    assert "kind             alignment state" in done(fresh, "inspect ask.state")
     fit = "guest fit shop.csv --id who --name shop --run spring --out aligned"
     said = told(fresh, f"{fit} --rows found/shop.rows")
     assert (said["ids"], said["id bytes"], said["rows"]) == ("none: rows are in an agreed order", 0, N - 30)
@@ -189,12 +200,15 @@ def test_rows_of_an_alignment(fresh):
         ("--learner magic", 3, "'learner' parameter"),
         ("--noise -1", 3, "'noise' parameter"),
         ("--columns spent,vists", 3, ("shop.csv", "no column 'vists'", "did you mean 'visits'")),
-        ("--drop nothing", 3, ("shop.csv has no column 'nothing'", "spent, visits, kind")),
+        ("--drop nothing", 3, ("shop.csv has no column 'nothing'", "'spent', 'visits', 'kind'")),
+        ("--drop vists", 3, "did you mean 'visits'"),
         ("--drop spent,visits,kind", 3, "no column to learn from"),
         ("--type spent", 3, "--type must be like age=number"),
+        ("--type kind=text", 3, ("'kind' of shop.csv", "--type", "number, category, boolean, date")),
+        ("--type nosuch=number", 3, ("no column 'nosuch'", "--type")),
         ("--type kind=number", 3, ("'kind' of shop.csv", "must hold numbers")),
         ("--id nobody", 3, ("shop.csv", "no id column 'nobody'")),
-        ("--plain-ids", 3, "left out where there is a --secret"),
+        ("--plain-ids", 3, "Give --secret or --plain-ids, not both"),
         ("--normalise-ids upper", 3, "trim, lower, nfkc"),
         ("--secret bank.key", 3, "bank.key is a key of one party, not a secret"),
         ("--sign none.key", 3, "none.key cannot be read"),
@@ -203,10 +217,11 @@ def test_rows_of_an_alignment(fresh):
         ("--epsilon 1", 3, "Column 'spent' of party 'shop' has no bounds"),
         ("--epsilon 1 --learner nat --public public.toml", 5, "'nat' cannot keep a privacy budget"),
         ("--epsilon 1 --noise 1 --public public.toml", 3, "'noise' parameter of Guest must be 0 with a privacy budget"),
-        ("--epsilon 1 --plan plan.json", 3, "left out where there is a --plan"),
+        ("--epsilon 1 --plan plan.json", 3, "Give --plan or --epsilon, not both"),
+        ("--delta 0.1", 3, "Give --delta with --epsilon"),
         ("--plan none.json", 3, "plan none.json cannot be read"),
         ("--public none.toml --epsilon 1", 3, "none.toml cannot be read"),
-        ("--public public.toml", 3, "'purse' parameter of Guest"),
+        ("--public public.toml", 3, "no privacy budget that --public could serve"),
     ],
 )
 def test_options_that_cannot_be(office, tmp_path, options, code, said):
@@ -221,7 +236,7 @@ def test_usage(office, line):
 
 
 def test_options_about_ids_need_ids(fresh):
-    refused(fresh, 3, "'--id' parameter", "guest fit shop.csv --name shop --out new --plain-ids")
+    refused(fresh, 3, "Name the column of ids with --id", "guest fit shop.csv --name shop --out new --plain-ids")
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_fit_prints_who_came_and_who_is_late(fresh):
         "trained classification on 120 rows of bank, run local",
         f"  shop: has 75.0 % of the rows, {size(fresh, f'shop/{MESSAGE}'):,} bytes",
         "  utility: LATE, left out (zeros); add it later with --refit --guest FILE",
-        f"received: 1 messages, {size(fresh, f'shop/{MESSAGE}'):,} bytes",
+        f"received: 1 message, {size(fresh, f'shop/{MESSAGE}'):,} bytes",
         "model: new",
     ]
 
@@ -95,7 +95,7 @@ def test_refit_alone_gives_the_same_model(fresh):
 )
 def test_refit_reads_the_table_as_before(office, option):
     line = f"host fit bank.csv --out bank --refit --secret secret {option}"
-    refused(office, 3, (f"'{option.split()[0]}' parameter", "left out with --refit"), line)
+    refused(office, 3, f"Leave {option.split()[0]} out with --refit", line)
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
@@ -110,7 +110,8 @@ def test_predict_writes_ids_predictions_and_probabilities(office, tmp_path, endi
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     assert frame["prediction"].tolist() == np.where(chances["probability_yes"] > 0.5, "yes", "no").tolist()
     assert said == {
-        "rows": N, "guests": {"shop": 0.75}, "absent": [], "bytes": size(office, f"shop/{MESSAGE}"), "out": str(out)
+        "rows": N, "guests": {"shop": 0.75}, "absent": [], "refused": {}, "bytes": size(office, f"shop/{MESSAGE}"),
+        "out": str(out),
     }  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def test_prediction_of_some_rows_is_that_of_all(office, tmp_path):
 
 def test_evaluate_and_explain(office, tmp_path):
     said = told(office, f"host evaluate bank.csv {OPEN} {SHOP}")
-    assert {"accuracy", "log loss", "area under the curve", "guests", "absent", "rows"} == set(said)
+    assert {"accuracy", "log loss", "area under the curve", "guests", "absent", "refused", "rows"} == set(said)
     shown = done(office, f"host evaluate bank.csv {OPEN} {SHOP}")
     assert f"accuracy              {said['accuracy']:.4f}" in shown
     said = told(office, f"host explain bank.csv {OPEN} {SHOP} --repeats 2 --out {tmp_path}/worth.png")
@@ -147,7 +148,7 @@ def test_evaluate_and_explain(office, tmp_path):
     shown = done(office, f"host explain bank.csv {OPEN} {SHOP} --repeats 2 --out {tmp_path}/worth.svg")
     assert shown.startswith("what each party is worth, in accuracy, on 120 rows:\n  bank: ")
     assert "when it does not answer" in shown
-    refused(office, 3, "PNG or SVG", f"host explain bank.csv {OPEN} {SHOP} --out {tmp_path}/worth.gif")
+    refused(office, 3, "PNG or SVG", f"host explain nowhere.csv {OPEN} {SHOP} --out {tmp_path}/worth.gif")
 
 
 def test_numbers(fresh):
@@ -207,7 +208,7 @@ def test_waiting_for_guests(fresh):
     result = command(fresh, wait)
     assert result.code == 0
     assert "utility: LATE" in result.out
-    assert "refused b.fedonce: The message of party 'utility' is refused" in result.err
+    assert "  refused b.fedonce: The message of party 'utility' is refused" in result.out
     said = told(fresh, "host fit bank.csv --out new --refit --secret secret --inbox utility")
     assert list(said["guests"]) == ["shop", "utility"]
 
@@ -234,25 +235,40 @@ def test_others_in_the_inbox_do_not_matter(fresh):
     (fresh / "inbox").mkdir()
     for name in ("shop", "utility", "autumn"):
         shutil.copy(fresh / name / MESSAGE, fresh / "inbox" / f"{name}.fedonce")
-    result = command(fresh, f"{NEW} --inbox inbox --expect utility")
-    assert "utility: has 100.0 %" in result.out
-    assert "shop.fedonce: it is from party 'shop', who is not expected" in result.err
+    shown = done(fresh, f"{NEW} --inbox inbox --expect utility --quiet")
+    assert "utility: has 100.0 %" in shown
+    assert "refused shop.fedonce: it is from party 'shop', who is not expected" in shown
+    predict = f"bank.csv {OPEN} --inbox inbox --expect shop --quiet"
+    for line in (f"predict {predict} --out out.csv", f"evaluate {predict}", f"explain {predict} --repeats 1"):
+        assert "refused utility.fedonce: it is from party 'utility', who is not expected" in done(fresh, f"host {line}")
+        assert set(told(fresh, f"host {line}")["refused"]) == {"autumn.fedonce", "utility.fedonce"}
+
+
+def test_keys_of_guests_that_are_not_there(fresh):
+    refused(fresh, 3, "key to verify 'shpo'", f"{NEW} {SHOP} --verify shpo=shop.pub")
+    predict = f"host predict bank.csv {OPEN} --out out.csv --quiet"
+    assert command(fresh, f"{predict} --verify shop=shop.pub").err == ""  # a guest of the model, absent today
+    result = command(fresh, f"{predict} {SHOP} --verify utility=shop.pub")
+    assert result.code == 0
+    assert "warning: There is a key to verify 'utility'" in result.err
 
 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ("--expect shop", 3, "'--inbox' parameter"),
+        ("--expect shop", 3, "Say with --inbox DIR"),
+        ("--deadline 2h", 3, "or leave --deadline out"),
         ("--inbox nowhere", 3, "inbox nowhere is no folder"),
         ("--deadline soon", 3, "Got 'soon'"),
         ("", 6, "nobody did"),
         ("--guest nowhere", 4, "nowhere cannot be read"),
-        ("--guest bank.csv", 4, ("not a fedonce message", "bank.csv")),
+        ("--guest bank.csv", 4, ("not a file of fedonce's", "bank.csv")),
         (f"{SHOP} --name shop", 4, "host's own name"),
         (f"{SHOP} --verify shop", 3, "--verify must be like shop=shop.pub"),
         (f"{SHOP} --task guess", 3, "'task' parameter"),
         (f"{SHOP} --recipe stew", 3, "'recipe' parameter"),
         (f"{SHOP} --label nothing", 3, "bank.csv has no column 'nothing'"),
+        (f"{SHOP} --label defualt", 3, "did you mean 'default'"),
         (f"{SHOP} --label since", 3, ("'since' of bank.csv", "dates")),
         (f"{SHOP} --task regression", 3, ("'default'", "text", "numbers")),
         (f"{SHOP} --normalise-ids trim", 4, ("'shop' is refused", "--normalise-ids")),
@@ -273,7 +289,7 @@ def test_usage_and_what_is_missing(office, tmp_path):
     assert command(office, "host fit bank.csv").code == 2
     assert command(office, "host predict bank.csv --model bank").code == 2
     fit = f"host fit bank.csv --epochs 1 --out {tmp_path / 'new'} {SHOP}"
-    refused(office, 3, "'--label' parameter", f"{fit} --id customer")
+    refused(office, 3, "Say which column to predict, with --label COLUMN", f"{fit} --id customer")
     refused(office, 4, "name the file of the secret (--secret)", f"{fit} --id customer --label default")
     refused(office, 4, "(--id)", f"{fit} --label default --secret secret")
     refused(office, 4, "(--secret)", f"host predict bank.csv --model bank {SHOP} --out {tmp_path}/out.csv")
@@ -353,7 +369,8 @@ def test_sealed_messages(fresh):
     refused(fresh, 4, "sealed to another key", f"{NEW} {SHOP} --key shop.key")
     said = told(fresh, f"{NEW} {SHOP} --key bank.key")
     assert said["bytes"] == said["guests"]["shop"]["bytes"] == size(fresh, f"shop/{MESSAGE}")
-    done(fresh, "host fit bank.csv --out new --refit --secret secret")  # kept opened: the key is not needed again
+    for _ in range(2):  # kept opened: the key is not needed again, and bytes are those of the file as it came
+        assert told(fresh, "host fit bank.csv --out new --refit --secret secret")["guests"] == said["guests"]
     predict = f"host predict bank.csv --model new --secret secret --out out.csv {SHOP}"
     assert told(fresh, f"{predict} --key bank.key")["bytes"] == size(fresh, f"shop/{MESSAGE}")
 

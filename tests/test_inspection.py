@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedonce import Guest, MessageError, crypto
+from fedonce import Guest, MessageError, alignment, crypto
 from fedonce.ids import Naming, fingerprint
 from fedonce.inspection import inspect
 from fedonce.learners import PCA
@@ -104,3 +104,33 @@ def test_what_is_no_message(tmp_path):
     (tmp_path / "text").write_text("id,age\n1,2\n")
     with pytest.raises(MessageError, match=r"not a fedonce message, or it is cut short.*text\)"):
         inspect(tmp_path / "text")
+
+
+def test_files_of_an_alignment(table, keys, tmp_path):
+    asked, kept = alignment.request(table.ids, "bank", "spring", "both", ("trim",))
+    answer = alignment.respond(asked, table.ids[:30], "shop", ("trim",))
+    rows = alignment.agreed_rows(table.ids[:30], "bank", "shop", "spring")
+    with_secret = alignment.agreed_rows(table.ids[:30], "bank", "shop", "spring", secret=SECRET)
+    files = {"ask": asked, "state": kept, "answer": answer, "rows": rows, "secret": with_secret}
+    files["sealed"] = crypto.seal(rows, keys["shop"].public)
+    told = {}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        told[name] = inspect(tmp_path / name, keys["shop"])
+        assert (told[name]["bytes"], told[name]["run"]) == (len(data), "spring")
+    assert (told["ask"]["kind"], told["ask"]["party"]) == ("alignment request", "bank (host)")
+    assert (told["ask"]["ids asked about"], told["answer"]["ids answered"]) == (40, 40)
+    assert "normalised: trim" in told["ask"]["ids"]
+    assert told["answer"]["rows of the guest"] == 30
+    assert "NEVER SEND IT" in told["state"]["who learns what"]
+    assert "key" not in {*told["state"]}
+    assert (told["rows"]["rows"], told["rows"]["party"]) == (30, "bank (host), for shop")
+    assert "WHOEVER HAS THIS FILE" in told["rows"]["who learns what"]
+    assert fingerprint(SECRET) in told["secret"]["ids"]
+    assert told["sealed"] == told["rows"] | {
+        "file": str(tmp_path / "sealed"), "bytes": len(files["sealed"]), "sealed": "yes, opened here"
+    }  # fmt: skip
+    for name in ("ask", "state", "answer", "rows"):
+        (tmp_path / name).write_bytes(files[name][:-1] + bytes([files[name][-1] ^ 1]))
+        with pytest.raises(MessageError, match=rf"is refused: .*{name}\)"):
+            inspect(tmp_path / name)

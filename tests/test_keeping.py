@@ -275,6 +275,19 @@ def test_a_host_predicts_as_before(tmp_path, shop, recipe, task):
     agrees(host, again, X[:, :4], [shop[1]])  # the same training again
 
 
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_host_with_a_guest_that_lacks_rows(tmp_path, members):
+    X, y = make_table(N)
+    has = np.random.default_rng(0).random(N) < 0.5
+    message = Guest("shop", "pca", dim=3).learn(X[has, 4:], has)
+    host = Host("bank", recipe=replace(QUICK, members=members))
+    host.aggregate(X[:, :4], y, [message])
+    again = reloaded(host, tmp_path)
+    agrees(host, again, X[:, :4], [message])
+    assert again.model.trust.tolist() == host.model.trust.tolist()
+    assert again.model.partial.tolist() == [1.0]
+
+
 def test_a_host_of_text_embeddings_and_images(tmp_path):
     table, y = mixed()
     shapes = {"mixed": (table, QUICK, None), "ratings": (ratings(), replace(QUICK, network=NCF((4, 3), (8,))), None),

@@ -179,7 +179,8 @@ def test_the_warning_names_five_columns_and_what_to_do():
     assert warning(bad).startswith(
         "A plain attack rebuilds columns 'c7', 'c6', 'c5', 'c4', 'c3' and 3 more from the message"
     )
-    assert "--dim" in warning(bad)
+    for option in ("--dim", "--bits", "--noise", "--drop"):
+        assert option in warning(bad)
     assert "column 'c0' from" in warning(bad[:1])
 
 

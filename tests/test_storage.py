@@ -231,10 +231,21 @@ def test_a_failure_while_saving_leaves_the_old_model(folder, tmp_path, monkeypat
 
 def test_a_saving_has_as_many_writes_as_the_test_above_says(tmp_path, monkeypatch):
     calls = []
-    monkeypatch.setattr(storage, "write_file", lambda *given: calls.append(given))
+    monkeypatch.setattr(storage, "write_file", lambda *given, private: calls.append(given))
     save(tmp_path, model())
     assert len(calls) == 6
     assert calls[-1][0].name == MANIFEST
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
+def test_models_are_for_their_owner_alone(tmp_path):
+    there = tmp_path / "there"
+    there.mkdir()
+    there.chmod(0o755)
+    for folder, mode in ((tmp_path / "new" / "bank", 0o700), (there, 0o755)):
+        save(folder, model())
+        assert folder.stat().st_mode & 0o777 == mode
+        assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
 
 
 def test_a_folder_can_be_copied_and_renamed(folder, tmp_path):

@@ -294,10 +294,10 @@ def test_an_interruption_at_any_file_leaves_the_old_model_or_the_new_one(office,
     shutil.copytree(office, tmp_path, dirs_exist_ok=True)
     before, write, left = Host.load(tmp_path / "bank"), storage.write_file, iter(range(at))
 
-    def interrupted(path, data):
+    def interrupted(path, data, private):
         if next(left, None) is None:
             raise KeyboardInterrupt
-        return write(path, data)
+        return write(path, data, private)
 
     monkeypatch.setattr(storage, "write_file", interrupted)
     result = command(tmp_path, f"{REFIT} {UTILITY} --seed 9")
@@ -314,10 +314,35 @@ def test_a_guest_whose_rows_are_not_asked_for_is_zeros_and_told(office, tmp_path
     table.to_csv(tmp_path / "new.csv", index=False)
     line = f"host predict {tmp_path}/new.csv --model bank --secret secret --out {tmp_path}/out.csv"
     result = command(office, f"{line} {SHOP}")
-    assert "warning: None of the rows is in the message of 'shop': zeros in its place." in result.err
+    assert "warning: None of the rows is in the message of 'shop': zeros in its place (is it" in result.err
     with_zeros = (tmp_path / "out.csv").read_bytes()
     done(office, line)
     assert (tmp_path / "out.csv").read_bytes() == with_zeros
+
+
+def test_columns_that_look_like_ids_are_told(office, tmp_path):
+    shop = "guest fit shop.csv --name shop --no-attack --out"
+    said = "warning: Column 'who' of shop.csv is different in every row and looks like ids: name it with --id, or leave"
+    assert said in command(office, f"{shop} {tmp_path}/a").err
+    assert "looks like ids" not in command(office, f"{shop} {tmp_path}/b --drop who").err
+    assert "looks like ids" not in command(office, f"{shop} {tmp_path}/c --id who").err
+    bank = f"host fit bank.csv --label default --min-guests 0 --epochs 1 --out {tmp_path}/d"
+    assert "'customer' of bank.csv is different in every row" in command(office, bank).err
+
+
+@pytest.mark.parametrize(
+    ("column", "like"),
+    [
+        (np.arange(20), True),
+        (np.arange(19), False),
+        (np.arange(2000) % 1999, False),
+        (np.arange(20) / 3, False),
+        (np.array([*map(str, range(20))], object), True),
+        (np.array([*map(str, range(20)), None], object), False),
+    ],
+)
+def test_what_looks_like_ids(column, like):
+    assert workflow._like_ids(column) == like
 
 
 def test_without_a_key_python_warns_as_the_command_does(office):

@@ -206,8 +206,8 @@ class Ensemble(nn.Module):
 class ByOverlap(nn.Module):
     """Two models, where some guests lack many rows: one with those guests and one without them, and how much each is trusted.
 
-    One model alone would learn to do without such a guest from few rows, and with it from few others. `trust` is that in the model
-    with all guests, on rows that none of the partial guests has, and on rows that one of them has.
+    One model alone would learn to do without such a guest from few rows, and with it from few others. `trust` is that in the
+    model with all guests, on rows that none of the partial guests has, and on rows that one of them has.
     """
 
     def __init__(self, without: nn.Module, with_all: nn.Module, partial: Sequence[bool]) -> None:
@@ -327,24 +327,43 @@ def _choose_epochs(
 ) -> int:
     """Try how long to train on a part of the training rows: what cannot be learnt, a long training learns by heart.
 
-    A twelfth, a quarter or all of the epochs, whichever has the least loss on the rest of the training rows. With many rows, all
-    of them are not tried where a quarter is clearly better, or no better, than a twelfth. Then the model is trained on all rows.
+    A twelfth, a quarter or all of the epochs. Numbers: the length with the least loss on the rest of the training rows. Classes:
+    the longest that is not worse than the best by two standard errors. With many rows, all of the epochs are not tried where a
+    quarter is clearly better or worse than a twelfth. The model is then trained anew on all rows.
     """
     most = recipe.training(len(examples.own)).epochs
     order = rng.permutation(len(examples.own))
     held, kept = np.split(order, [len(order) // 6])
     if len(held) < 10:
         return most
-    rest, part, losses = examples.take(held), examples.take(kept), dict[int, float]()
+    rest, part, losses = examples.take(held), examples.take(kept), dict[int, NDArray[np.float64]]()
     for epochs in sorted({max(1, most // 12), max(1, most // 4), most}):
         if epochs == most and len(losses) == 2 and len(examples.own) >= FEW_ROWS:
             short, longer = losses.values()
-            if longer >= short or longer < CLEARLY * short:
-                return most if longer < short else min(losses)
+            if longer.mean() < CLEARLY * short.mean():
+                return most
+            if _worse(longer, short):
+                return min(losses)
         model, _ = once(part, replace(recipe, epochs=epochs), rng)
-        raw = torch.from_numpy(outputs(model, rest.own, rest.values, rest.present, device))
-        losses[epochs] = float(loss(raw, torch.from_numpy(rest.target), 0.0))
-    return min(losses, key=lambda epochs: (losses[epochs], -epochs))
+        losses[epochs] = _row_losses(outputs(model, rest.own, rest.values, rest.present, device), rest.target)
+    best = min(losses, key=lambda epochs: float(losses[epochs].mean()))
+    if rest.target.dtype.kind == "f":
+        return best
+    return max(epochs for epochs, each in losses.items() if not _worse(each, losses[best]))
+
+
+def _row_losses(raw: Rows, target: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the loss of each row."""
+    if target.dtype.kind == "f":
+        return np.asarray(np.square(raw[:, 0] - target), dtype=np.float64)
+    each = F.cross_entropy(torch.from_numpy(raw).double(), torch.from_numpy(target), reduction="none")
+    return np.asarray(each.numpy())
+
+
+def _worse(losses: NDArray[np.float64], than: NDArray[np.float64]) -> bool:
+    """Tell whether losses are higher than others of the same rows, by two standard errors."""
+    more = losses - than
+    return bool(more.mean() > 2 * more.std() / np.sqrt(len(more)))
 
 
 def loss(raw: Tensor, target: Tensor, smoothing: float) -> Tensor:

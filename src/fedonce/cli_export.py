@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fedonce.errors import parameter_error
+from fedonce.errors import InputError
 from fedonce.terminal import AsJson, Quiet, progress, to_json
 
 
@@ -29,7 +29,7 @@ def export(
     from fedonce.party import Guest, Host
 
     if not onnx:
-        raise parameter_error("fedonce export", "--onnx", "given: it is the one format so far", onnx)
+        raise InputError("Say in which format to write: --onnx, the one format so far.")
     with progress(quiet) as tell:
         tell("exporting")
         if storage.kind(folder) == "guest":

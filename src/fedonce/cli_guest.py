@@ -13,8 +13,10 @@ from fedonce.cli_options import (
     Drop,
     Id,
     Normalise,
+    Output,
     PlainIds,
     PlanFile,
+    Privacy,
     PrivateKeyFile,
     PublicFile,
     RowsFile,
@@ -24,9 +26,10 @@ from fedonce.cli_options import (
     Seed,
     Sign,
     TableFile,
+    Training,
     Types,
 )  # fmt: skip
-from fedonce.errors import InputError, parameter_error
+from fedonce.errors import InputError
 from fedonce.terminal import AsJson, Quiet, progress, show, to_json
 
 if TYPE_CHECKING:
@@ -47,29 +50,27 @@ def fit(
     columns: Columns = None,
     drop: Drop = None,
     types: Types = None,
-    learner: Annotated[str, typer.Option(help="auto, pca, autoencoder, patches, nat or random.")] = "auto",
-    dim: Annotated[int, typer.Option(help="Values a row.", min=1)] = 8,
-    bits: Annotated[int, typer.Option(help="Bits a value: 32, 16, 8 or 4.")] = 8,
-    epochs: Annotated[int | None, typer.Option(help="Default: the learner's own.", min=1)] = None,
-    noise: Annotated[float, typer.Option(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0,
+    learner: Annotated[str, Training(help="auto, pca, autoencoder, patches, nat or random.")] = "auto",
+    dim: Annotated[int, Training(help="Values a row.", min=1)] = 8,
+    bits: Annotated[int, Training(help="Bits a value: 32, 16, 8 or 4.")] = 8,
+    epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None,
+    noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0,
     rows: RowsFile = None,
     secret: Secret = None,
     plain_ids: PlainIds = False,
     normalise_ids: Normalise = "",
     plan: PlanFile = None,
-    epsilon: Annotated[float | None, typer.Option(help="A privacy budget of this guest alone, without a plan.")] = None,
-    delta: Annotated[float | None, typer.Option(help="With --epsilon. Default: 1 / (10 rows).")] = None,
+    epsilon: Annotated[float | None, Privacy(help="A privacy budget of this guest alone, without a plan.")] = None,
+    delta: Annotated[float | None, Privacy(help="With --epsilon. Default: 1 / (10 rows).")] = None,
     public_file: PublicFile = None,
     sign: Sign = None,
     seal_to: SealTo = None,
     key: PrivateKeyFile = None,
     seed: Seed = 0,
     replace_model: Annotated[
-        bool, typer.Option("--replace", help="Learn anew where the folder has a model; it is then lost.")
+        bool, Output("--replace", help="Learn anew where the folder has a model; it is then lost.")
     ] = False,
-    attack: Annotated[
-        bool, typer.Option("--attack/--no-attack", help="Try to rebuild columns from the message.")
-    ] = True,
+    attack: Annotated[bool, Privacy("--attack/--no-attack", help="Try to rebuild columns from the message.")] = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -94,11 +95,13 @@ def fit(
         workflow.warn_of_spent(out)
         signer, sealer = workflow.private_key(sign), None if seal_to is None else read_public(seal_to)
         order = None if rows is None else workflow.agreed(rows, workflow.private_key(key))
-        bounds, _ = workflow.public(public_file)
+        bounds, _ = workflow.public(public_file, plan is not None or epsilon is not None)
         tell(f"reading {table}")
         own, reading = workflow.read(table, name, id, columns, drop, types)
         if own.ids is None and (order is not None or secret is not None or plain_ids or forms):
-            raise parameter_error("fedonce guest fit", "--id", "given with options about ids", id)
+            raise InputError(
+                "Name the column of ids with --id, or leave --rows, --secret, --plain-ids and --normalise-ids out."
+            )
         money = workflow.guest_purse(name, own.n_rows, learner, epochs, plan, epsilon, delta)
         party = Guest(
             name, learner, dim, bits, epochs, run=run, noise=noise, random_state=workflow.estimator_seed(seed),
@@ -184,12 +187,12 @@ def represent(
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A message, *.fedonce.", show_default=False)],
-    key: PrivateKeyFile = None,
+    file: Annotated[Path, typer.Argument(help="A message, *.fedonce, or a file of an alignment.", show_default=False)],
+    key: Annotated[Path | None, typer.Option(help="Private key, to open a sealed file.")] = None,
     verify: Annotated[Path | None, typer.Option(help="Public key of the guest, to verify the signature.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a message, for the person who signs off: what leaves the house."""
+    """Say what is in a message or a file of an alignment, for the person who signs off: what leaves the house."""
     from fedonce.crypto import read_private, read_public
     from fedonce.inspection import inspect as inspect_file
 

@@ -26,10 +26,11 @@ from fedonce.cli_options import (
     RowsFiles,
     Secret,
     TableFile,
+    Training,
     Types,
     Verify,
 )  # fmt: skip
-from fedonce.terminal import AsJson, Quiet, duration, names, progress, show, to_json
+from fedonce.terminal import AsJson, Quiet, duration, names, one_line, progress, show, to_json
 
 host = typer.Typer(help="The party with the labels: train with what arrived, predict.", no_args_is_help=True)
 
@@ -49,7 +50,7 @@ def fit(
     least: LeastGuests = 1,
     refit: Annotated[
         bool,
-        typer.Option("--refit", help="Train the model in --out again, with its messages and those that came since."),
+        Training("--refit", help="Train the model in --out again, with its messages and those that came since."),
     ] = False,
     replace: Replace = False,
     verify: Verify = None,
@@ -57,19 +58,17 @@ def fit(
     rows: RowsFiles = None,
     secret: Secret = None,
     normalise_ids: Normalise = "",
-    task: Annotated[str | None, typer.Option(help="classification or regression. Default: by the labels.")] = None,
+    task: Annotated[str | None, Training(help="classification or regression. Default: by the labels.")] = None,
     columns: Columns = None,
     drop: Drop = None,
     types: Types = None,
-    recipe: Annotated[str | None, typer.Option(help="How to train: default or paper. With --refit: as before.")] = None,
-    epochs: Annotated[
-        int | None, typer.Option(help="Default: the recipe's own. With --refit: as before.", min=1)
-    ] = None,
+    recipe: Annotated[str | None, Training(help="How to train: default or paper. With --refit: as before.")] = None,
+    epochs: Annotated[int | None, Training(help="Default: the recipe's own. With --refit: as before.", min=1)] = None,
     plan: PlanFile = None,
     public_file: PublicFile = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Seed; as random_state of an estimator. Default: 0. With --refit: as before.", min=0),
+        Training(help="Seed; as random_state of an estimator. Default: 0. With --refit: as before.", min=0),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -91,7 +90,7 @@ def fit(
         own, y, reading = workflow.labelled_table(table, before, name, id, columns, drop, types, label)
         kind = task or (before.task if before else workflow.infer_task(y))
         budget = None if plan is None else Plan.from_file(plan)
-        bounds, labels = workflow.public(public_file)
+        bounds, labels = workflow.public(public_file, budget is not None)
         who = name or (before.name if before else "host")
         workflow.check_task(kind, y, reading.label)
         party = Host(
@@ -102,20 +101,23 @@ def fit(
         )  # fmt: skip
         party.reading = reading
         kept = storage.load(out, "host").messages if before else {}
+        sizes = before.received if before else {}
         incoming = workflow.Incoming(
             guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
         )
         incoming.prepare(party)
-        engine = incoming.engine(run, least, kept, tell)
+        engine = incoming.engine(run, least, tell, kept, sizes)
         party.check_label(y, own.n_rows)  # before anybody waits
         fitted = protocol.fit(party, own, y, engine)
+        party.received = engine.moved
         party.save(out, {name: arrived.data for name, arrived in engine.arrived.items()})
     told = {
         "host": who, "run": run, "rows": own.n_rows, "task": kind,
         "guests": {
             name: {"overlap": fitted.overlap[name], "bytes": size} for name, size in fitted.traffic.per_guest.items()
         },
-        "late": list(fitted.absent), "messages": fitted.traffic.messages, "bytes": fitted.traffic.bytes,
+        "late": list(fitted.absent), "refused": engine.refused,
+        "messages": fitted.traffic.messages, "bytes": fitted.traffic.bytes,
         "payload bytes": fitted.traffic.payload_bytes, "id bytes": fitted.traffic.id_bytes,
         "epsilon": None if party.ledger is None else party.ledger.epsilon(), "model": str(out),
     }  # fmt: skip
@@ -135,8 +137,14 @@ def _tell_fit(told: dict[str, Any]) -> None:
         typer.echo(f"  {party}: LATE, left out (zeros); add it later with --refit --guest FILE")
     if told["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {told['epsilon']:.4g} for all parties that answered")
-    typer.echo(f"received: {told['messages']} messages, {told['bytes']:,} bytes")
+    _tell_refused(told)
+    typer.echo(f"received: {told['messages']} message{'' if told['messages'] == 1 else 's'}, {told['bytes']:,} bytes")
     typer.echo(f"model: {told['model']}")
+
+
+def _tell_refused(told: dict[str, Any]) -> None:
+    for file, why in told["refused"].items():
+        typer.echo(one_line(f"  refused {file}: {why}"))
 
 
 def _tell_guests(told: dict[str, Any]) -> None:
@@ -144,6 +152,7 @@ def _tell_guests(told: dict[str, Any]) -> None:
         typer.echo(f"  {party}: has {100 * share:.1f} % of the rows")
     for party in told["absent"]:
         typer.echo(f"  {party}: ABSENT, zeros in its place")
+    _tell_refused(told)
 
 
 @host.command()
@@ -242,6 +251,7 @@ def explain(
     """
     from fedonce import evaluation, importance, workflow
 
+    evaluation.check_plot(out)
     incoming = workflow.Incoming(
         guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
     )
@@ -263,4 +273,5 @@ def explain(
     for worth in worths:
         absent = "" if worth.absent is None else f"; {worth.absent:.4f} when it does not answer"
         typer.echo(f"  {worth.party}: {worth.drop:.4f} ± {worth.spread:.4f} when shuffled{absent}")
+    _tell_refused(done.told)
     typer.echo(f"plot: {path}")

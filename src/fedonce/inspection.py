@@ -1,11 +1,12 @@
-"""What is in a message, for the person who signs off; nothing of it is taken on trust."""
+"""What is in a message or a file of an alignment, for the person who signs off; nothing of it is taken on trust."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fedonce import envelope
+from fedonce import alignment, envelope
 from fedonce.crypto import PrivateKey, PublicKey, signed_by, unseal
 from fedonce.errors import MessageError
 from fedonce.message import Representation
@@ -20,16 +21,87 @@ FORMS = {
 
 
 def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey | None = None) -> dict[str, Any]:
-    """Return all that a message says, by name; a sealed one needs the key that it was sealed to."""
+    """Return all that a message, or a file of an alignment, says; a sealed one needs the key that it was sealed to."""
     raw = envelope.read_bytes(path, "message")
     if envelope.kind_of(raw) == "sealed" and key is None:
         return {"file": str(path), "bytes": len(raw), "sealed": "yes: only the receiver can read it (--key)"}
     try:
         data = raw if key is None or envelope.kind_of(raw) != "sealed" else unseal(raw, key)
+        about = _ALIGNMENT.get(envelope.kind_of(data) or "")
+        if about is not None:
+            sealed = "yes, opened here" if data is not raw else "no"
+            told = {"file": str(path), "bytes": len(raw), "kind": envelope.kind_of(data), **about(data)}
+            return {**told, "signature": "none: files of an alignment are not signed", "sealed": sealed}
         message = Representation.from_bytes(data)
     except MessageError as error:
         raise MessageError(f"{error} ({path})") from None
     return describe_message(message, len(raw), str(path), data is not raw, verify)
+
+
+def _request(data: bytes) -> dict[str, Any]:
+    asked = alignment.Request.from_bytes(data)
+    later = "later which of its rows the host has" if asked.reveal == "both" else "nothing of which rows match"
+    return {
+        "party": f"{asked.host} (host)",
+        "run": asked.run,
+        "ids asked about": len(asked.points),
+        "ids": f"points of a curve, {alignment.POINT} bytes each, that only the host can open{_rules(asked.forms)}",
+        "who learns what": f"a guest: how many ids there are, and {later}; the host: which of its ids a guest has that "
+        "answers, and how many rows that has",
+        "checksum": envelope.unpack(data, alignment.REQUEST, _REQUEST_KEYS).checksum,
+    }
+
+
+def _response(data: bytes) -> dict[str, Any]:
+    found = envelope.unpack(data, alignment.RESPONSE, _RESPONSE_KEYS)
+    header, fail = found.header, envelope.Refusal(alignment.RESPONSE, found.header["party"])
+    if set(found.tensors) != {"answers", "held"} or any(points.ndim != 2 for points in found.tensors.values()):
+        raise fail("it must hold answers and held, and nothing else")
+    return {
+        "party": f"{header['party']} (guest), to {header['host']}",
+        "run": header["run"],
+        "ids answered": len(found.tensors["answers"]),
+        "rows of the guest": len(found.tensors["held"]),
+        "ids": f"points of a curve, {alignment.POINT} bytes each, with the guest's lock",
+        "who learns what": "the host, with the state that it kept: which of the ids it asked about the guest has, and how many "
+        "rows the guest has; nobody else anything but the numbers",
+        "checksum": found.checksum,
+    }
+
+
+def _rows(data: bytes) -> dict[str, Any]:
+    agreed = alignment.AgreedRows.from_bytes(data)
+    of_secret = agreed.salt.startswith("secret:")
+    key = f"the parties' secret, fingerprint {agreed.salt[7:]}" if of_secret else "a salt that is IN THIS FILE"
+    who = "whoever has the secret" if of_secret else "WHOEVER HAS THIS FILE: seal it to the guest (--seal-to)"
+    return {
+        "party": f"{agreed.host} (host), for {agreed.guest}",
+        "run": agreed.run,
+        "rows": len(agreed.keys),
+        "ids": f"keyed hashes (HMAC-SHA-256, 8 bytes) with {key}{_rules(agreed.forms)}",
+        "who learns what": f"the guest: which of its rows the host has; trying ids is open to {who}",
+        "checksum": agreed.digest,
+    }
+
+
+def _state(data: bytes) -> dict[str, Any]:
+    kept = alignment.State.from_bytes(data)
+    return {
+        "party": f"{kept.asked.host} (host)",
+        "run": kept.asked.run,
+        "ids asked about": len(kept.order),
+        "who learns what": "PRIVATE: it holds the key to the answers. Keep it for `fedonce align finish`; NEVER SEND IT",
+    }
+
+
+_REQUEST_KEYS = ("party", "run", "reveal", "forms", "nonce")
+_RESPONSE_KEYS = ("party", "host", "run", "nonce")
+_ALIGNMENT: dict[str, Callable[[bytes], dict[str, Any]]] = {
+    alignment.REQUEST: _request,
+    alignment.RESPONSE: _response,
+    alignment.ROWS: _rows,
+    alignment.STATE: _state,
+}
 
 
 def describe_message(
@@ -73,8 +145,11 @@ def _spent(message: Representation) -> str:
 
 def _ids(message: Representation) -> str:
     kind, _, fingerprint = message.naming.partition(" ")
-    rules = f"; normalised: {', '.join(message.forms)}" if message.forms else ""
-    return FORMS[kind] + (f" {fingerprint}" if fingerprint else "") + rules
+    return FORMS[kind] + (f" {fingerprint}" if fingerprint else "") + _rules(message.forms)
+
+
+def _rules(forms: Sequence[str]) -> str:
+    return f"; normalised: {', '.join(forms)}" if forms else ""
 
 
 def _signature(message: Representation, verify: PublicKey | None) -> str:

@@ -301,5 +301,5 @@ def warning(found: Sequence[Rebuilt]) -> str | None:
     one = len(bad) == 1
     return (
         f"A plain attack rebuilds column{'' if one else 's'} {names} from the message with a score above {ALARMING:g}: send "
-        f"fewer values (--dim) or bits (--bits), add noise, or leave the column{'' if one else 's'} out."
+        f"fewer values (--dim) or bits (--bits), add noise (--noise), or leave the column{'' if one else 's'} out (--drop)."
     )

@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from fedonce.disk import make_folder, write_file
+from fedonce.disk import cannot_write, make_folder, write_file
 from fedonce.errors import InputError
 from fedonce.networks import NCF
 
@@ -45,8 +45,8 @@ class Stored:
 
 
 def save(folder: str | Path, model: Stored) -> Path:
-    """Write a model; one of the other kind that is there already is not overwritten."""
-    target = make_folder(folder)
+    """Write a model, for its owner's eyes only; one of the other kind that is there already is not overwritten."""
+    target = model_folder(folder)
     if (target / MANIFEST).exists() and (there := _manifest(target)["kind"]) != model.kind:
         raise InputError(f"The folder {target} holds the model of a {there}; name another one for this {model.kind}.")
     parts = {
@@ -59,10 +59,22 @@ def save(folder: str | Path, model: Stored) -> Path:
     for name, (stem, ending, data) in parts.items():
         digest = hashlib.sha256(data).hexdigest()
         file = f"{stem}-{digest[:16]}.{ending}"
-        write_file(target / file, data)
+        write_file(target / file, data, private=True)
         listed[name] = {"file": file, "bytes": len(data), "sha256": digest}
-    write_file(target / MANIFEST, _manifest_bytes({"fedonce model": VERSION, "kind": model.kind, "files": listed}))
+    manifest = _manifest_bytes({"fedonce model": VERSION, "kind": model.kind, "files": listed})
+    write_file(target / MANIFEST, manifest, private=True)
     _tidy(target, {entry["file"] for entry in listed.values()})
+    return target
+
+
+def model_folder(folder: str | Path) -> Path:
+    """Make a folder that only its owner may look into; one that is there already stays as it is."""
+    target = Path(folder)
+    make_folder(target.parent)
+    try:
+        target.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(target, error) from None
     return target
 
 

@@ -16,8 +16,8 @@ from rich.markup import escape
 
 from fedonce.errors import FedOnceWarning, InputError
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.", rich_help_panel="Output")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel="Output")]
 Tell = Callable[[str], None]
 
 

@@ -17,10 +17,10 @@ from sklearn.utils import check_random_state
 from fedonce import leakage, learners, protocol, storage
 from fedonce.alignment import AgreedRows
 from fedonce.crypto import PrivateKey, PublicKey, read_private, read_public, read_secret, seal, unseal
-from fedonce.disk import make_folder, write_file
+from fedonce.disk import write_file
 from fedonce.engine.files import FilesEngine
 from fedonce.envelope import kind_of, read_bytes
-from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError, parameter_error
+from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError
 from fedonce.ids import Naming
 from fedonce.message import Representation
 from fedonce.party import Guest, Host
@@ -30,10 +30,11 @@ from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
 from fedonce.privacy.noise import SecretRandom
 from fedonce.reading import Reading
 from fedonce.tablefiles import read_table
-from fedonce.tables import Table, as_text, is_missing
+from fedonce.tables import Table, as_text, did_you_mean, is_missing
 from fedonce.terminal import Tell, pairs
 
 MOST_CLASSES = 20  # whole numbers with more values than this are a quantity
+LEAST_IDS = 20  # rows below which values that all differ are no sign of ids
 
 
 def read(
@@ -47,17 +48,40 @@ def read(
     dropped = _listed(drop)
     unknown = [name for name in (*dropped, *([label] if label else ())) if name not in table.names]
     if unknown:
-        known = ", ".join(map(str, table.names[:8]))
-        raise InputError(
-            f"{path} has no column {unknown[0]!r}; it has {known}{', ...' if len(table.names) > 8 else ''}."
-        )
+        raise InputError(f"The file {path} has no column {unknown[0]!r}{did_you_mean(unknown[0], table.names)}")
     kept = [name for name in map(str, table.names) if name not in dropped and name != label]
     if not kept:
         raise InputError(f"{path} has no column to learn from, besides {id!r} and {label!r}.")
     order = [*kept, *([label] if label else [])]
     table = table.select([table.names.index(name) for name in order])
+    if id is None:
+        _warn_of_ids(table, kept, path)
     kinds = {str(name): kind for name, kind in table.kinds.items()}
     return table, Reading(id, tuple(kept), kinds, label)
+
+
+def _warn_of_ids(table: Table, names: Sequence[str], path: Path) -> None:
+    """Say so where nobody named ids, and a column looks like them."""
+    found = [name for name in names if _like_ids(table.columns[table.names.index(name)])]
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        warnings.warn(
+            f"Column {found[0]!r}{more} of {path} is different in every row and looks like ids: name it with --id, or leave it "
+            "out with --drop.",
+            FedOnceWarning,
+            stacklevel=3,
+        )
+
+
+def _like_ids(column: NDArray[Any]) -> bool:
+    """Tell whether text or whole numbers are all there and all different; a part of the rows tells most columns apart."""
+    if column.dtype.kind not in "Oiu" or len(column) < LEAST_IDS:
+        return False
+    for part in (column[:1000], column):
+        values = part.tolist()
+        if None in values or len(set(values)) < len(values):
+            return False
+    return True
 
 
 def _listed(text: str | None) -> list[str]:
@@ -67,7 +91,7 @@ def _listed(text: str | None) -> list[str]:
 def naming(secret: Path | None, plain: bool, forms: tuple[str, ...]) -> Naming | None:
     """Return how a guest's messages name rows; None: by hashes without a key, of which the guest is warned."""
     if secret is not None and plain:
-        raise parameter_error("fedonce guest", "--plain-ids", "left out where there is a --secret", True)
+        raise InputError("Give --secret or --plain-ids, not both: ids travel as keyed hashes, or as they are.")
     if secret is not None:
         return Naming("keyed", read_secret(secret), forms)
     if plain:
@@ -100,10 +124,12 @@ def public_keys(given: Sequence[str] | None) -> dict[str, PublicKey]:
     return {name: read_public(Path(path)) for name, path in pairs(given or [], "--verify", "shop=shop.pub").items()}
 
 
-def public(path: Path | None) -> tuple[Public | None, Any]:
-    """Read what is public of columns and labels."""
+def public(path: Path | None, budget: bool = True) -> tuple[Public | None, Any]:
+    """Read what is public of columns and labels, which is needed with a privacy budget alone."""
     if path is None:
         return None, None
+    if not budget:
+        raise InputError("There is no privacy budget that --public could serve; give one, or leave --public out.")
     try:
         text = path.read_text(encoding="utf-8")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -150,7 +176,11 @@ def guest_purse(
 ) -> Purse | None:
     """Return what the guest may spend: its part of a plan, or a budget of its own."""
     if plan is not None and epsilon is not None:
-        raise parameter_error("fedonce guest fit", "--epsilon", "left out where there is a --plan", epsilon)
+        raise InputError("Give --plan or --epsilon, not both: a plan says what this guest may spend.")
+    if delta is not None and epsilon is None:
+        raise InputError(
+            "Give --delta with --epsilon, or leave it out: a plan has its own, and without a budget there is none."
+        )
     if plan is not None:
         return purse(Plan.from_file(plan), name)
     if epsilon is None:
@@ -181,7 +211,7 @@ def save_guest(
     party: Guest, message: Representation, out: Path, name: str, signer: PrivateKey | None, sealer: PublicKey | None
 ) -> tuple[Representation, int]:
     """Write model and message; where there is no room for both, what was there before stays, and both still fit together."""
-    waiting = make_folder(out) / f".{name}.new"
+    waiting = storage.model_folder(out) / f".{name}.new"
     try:
         written = write_message(message, waiting, signer, sealer)
         party.save(out)
@@ -223,7 +253,7 @@ def labelled_table(
         _check_unchanged(reading, id, columns, drop, types, label)
         own = reading.read(path, before.name, with_label=True)
     elif label is None:
-        raise parameter_error("fedonce host fit", "--label", "the column to predict", label)
+        raise InputError("Say which column to predict, with --label COLUMN.")
     else:
         own, reading = read(path, name or "host", id, columns, drop, types, label)
     y, own = own.pop(reading.label or "")
@@ -243,10 +273,12 @@ def _check_unchanged(
         "--drop": not set(_listed(drop)) & set(reading.columns),
         "--type": all(reading.types.get(name) == kind for name, kind in given.items()),
     }
-    for option, value in zip(same, (id, label, columns, drop, types), strict=True):
+    for option in same:
         if not same[option]:
-            wanted = "left out with --refit, which reads the table as before; or name another folder"
-            raise parameter_error("fedonce host fit", option, wanted, value)
+            raise InputError(
+                f"Leave {option} out with --refit, which reads the table as before; to read it otherwise, train into another "
+                "folder."
+            )
 
 
 def _check_label(y: NDArray[Any], column: str) -> None:
@@ -295,13 +327,17 @@ class Incoming:
         party.secret = None if self.secret is None else read_secret(self.secret)
         party.agreed = tuple(agreed(path, private_key(self.key)) for path in self.rows)
 
-    def engine(self, run: str, least: int, kept: Mapping[str, bytes], tell: Tell) -> FilesEngine:
+    def engine(
+        self, run: str, least: int, tell: Tell, kept: Mapping[str, bytes] | None = None,
+        kept_sizes: Mapping[str, int] | None = None, members: Sequence[str] = (),
+    ) -> FilesEngine:  # fmt: skip
         """Return the engine that collects the messages."""
-        if self.expect and self.inbox is None:
-            raise parameter_error("fedonce host", "--inbox", "given with --expect: the folder to wait at", None)
+        if self.inbox is None and (self.expect or self.deadline):
+            option = "--expect" if self.expect else "--deadline"
+            raise InputError(f"Say with --inbox DIR in which folder messages arrive, or leave {option} out.")
         return FilesEngine(
             run, self.files, self.inbox, self.expect, self.deadline, least, public_keys(self.verify), private_key(self.key),
-            self.replace, kept, tell,
+            self.replace, kept or {}, kept_sizes or {}, members, tell,
         )  # fmt: skip
 
 
@@ -319,7 +355,8 @@ class Predicted:
     def told(self) -> dict[str, Any]:
         """What to say of the guests."""
         overlap = {name: self.host.overlap[name] for name in self.engine.arrived}
-        return {"rows": self.table.n_rows, "guests": overlap, "absent": [n for n in self.host.dims if n not in overlap]}
+        absent = [name for name in self.host.dims if name not in overlap]
+        return {"rows": self.table.n_rows, "guests": overlap, "absent": absent, "refused": self.engine.refused}
 
 
 def predict(table: Path, model: Path, incoming: Incoming, tell: Tell, labelled: bool = False) -> Predicted:
@@ -334,12 +371,15 @@ def predict(table: Path, model: Path, incoming: Incoming, tell: Tell, labelled: 
         label, own = own.pop(party.reading.label)
     if incoming.inbox is not None and not incoming.expect:
         incoming = replace(incoming, expect=tuple(party.dims))
-    engine = incoming.engine(party.run, 0, {}, tell)
+    engine = incoming.engine(party.run, 0, tell, members=tuple(party.dims))
     prediction = protocol.predict(party, own, engine)
     for name in engine.arrived:
         if not party.overlap[name]:
             warnings.warn(
-                f"None of the rows is in the message of {name!r}: zeros in its place.", FedOnceWarning, stacklevel=2
+                f"None of the rows is in the message of {name!r}: zeros in its place (is it the message for training, or for "
+                "other rows?).",
+                FedOnceWarning,
+                stacklevel=2,
             )
     return Predicted(party, own, label, engine, prediction)
 

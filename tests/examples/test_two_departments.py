@@ -147,7 +147,7 @@ def test_the_readme_shows_what_the_scripts_run():
         assert f"usage: sh {party}.sh {' | '.join(steps)}" in script
 
 
-@pytest.mark.parametrize("figure", ["shop: has 71.0 % of the rows", "received: 1 messages, 39,770 bytes", "500 rows"])
+@pytest.mark.parametrize("figure", ["shop: has 71.0 % of the rows", "received: 1 message, 39,770 bytes", "500 rows"])
 def test_exact_figures_of_the_readme(walked, figure):
     assert figure in README
     assert any(figure in text for texts in walked[1].values() for text in texts)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedonce import envelope
 from fedonce.crypto import PrivateKey, PublicKey, unseal
-from fedonce.errors import AbsentPartyError, InputError, MessageError
+from fedonce.errors import AbsentPartyError, FedOnceWarning, InputError, MessageError
 from fedonce.message import Representation
 
 ENDING = ".fedonce"
@@ -52,6 +53,10 @@ class FilesEngine:
         Whether a second, different message of a guest takes the place of the first.
     kept : dict by guest
         Messages accepted before, as bytes.
+    kept_sizes : dict by guest
+        Sizes of the files that they came in, where those were sealed.
+    members : sequence of str
+        At prediction: the guests of the model, who may have keys to verify without having answered.
     tell : callable
         Is told in a line what arrives and what is refused.
     """
@@ -66,6 +71,8 @@ class FilesEngine:
     key: PrivateKey | None = None
     replace: bool = False
     kept: Mapping[str, bytes] = field(default_factory=dict)
+    kept_sizes: Mapping[str, int] = field(default_factory=dict)
+    members: Sequence[str] = ()
     tell: Callable[[str], None] = lambda line: None
     arrived: dict[str, Arrived] = field(default_factory=dict, init=False)
     refused: dict[str, str] = field(default_factory=dict, init=False)
@@ -86,14 +93,35 @@ class FilesEngine:
         return {party: arrived.file_bytes for party, arrived in self.arrived.items()}
 
     def learn(self) -> dict[str, bytes]:
-        """Wait for the messages, and return those that came."""
-        return self._collect()
+        """Wait for the messages, and return those that came; a key to verify somebody else is an error."""
+        messages = self._collect(self._refuse_unused_keys)
+        self._refuse_unused_keys()
+        return messages
 
     def represent(self) -> dict[str, bytes]:
-        """Wait for the messages, and return those that came."""
-        return self._collect()
+        """Wait for the messages, and return those that came; a key to verify nobody of the model is warned of."""
+        messages = self._collect(lambda: None)
+        for name in self._unused_keys():
+            known = ", ".join(map(repr, dict.fromkeys([*self.members, *self.guests]))) or "nobody"
+            warnings.warn(
+                f"There is a key to verify {name!r} (--verify), who is no guest here ({known}): nothing was verified with it.",
+                FedOnceWarning,
+                stacklevel=3,
+            )
+        return messages
 
-    def _collect(self) -> dict[str, bytes]:
+    def _unused_keys(self) -> list[str]:
+        return [name for name in self.verify if name not in self.guests and name not in self.members]
+
+    def _refuse_unused_keys(self) -> None:
+        for name in self._unused_keys():
+            known = ", ".join(map(repr, self.guests)) or "nobody"
+            raise InputError(
+                f"There is a key to verify {name!r} (--verify), and messages are from {known}; write its name alike, or leave "
+                "the key out."
+            )
+
+    def _collect(self, check_keys: Callable[[], None]) -> dict[str, bytes]:
         if self.inbox is not None and not self.inbox.is_dir():
             raise InputError(
                 f"The inbox {self.inbox} is no folder; make it, or name the folder in which messages arrive."
@@ -101,21 +129,20 @@ class FilesEngine:
         for party, data in self.kept.items():
             message = Representation.from_bytes(data, party)
             self._check(message, "the model's folder")
-            self.arrived[party] = Arrived(data, message, f"the model's folder ({party})", len(data))
+            size = self.kept_sizes.get(party, len(data))
+            self.arrived[party] = Arrived(data, message, f"the model's folder ({party})", size)
         for path in self.files:
             self._accept(path)
         if self.inbox is not None:
+            if (
+                self.expect
+            ):  # nobody else is taken from the inbox: a wrong name is told before the waiting, not after it
+                check_keys()
             self._wait(self.inbox)
         for name, why in self.refused.items():
             self.tell(f"refused {name}: {why}")
         if len(self.arrived) < self.least:
             raise AbsentPartyError(self._too_few())
-        unknown = [name for name in self.verify if name not in self.guests]
-        if unknown:
-            known = ", ".join(map(repr, self.guests)) or "nobody"
-            raise InputError(
-                f"There is a key to verify {unknown[0]!r} (--verify), and messages are from {known}; write its name alike."
-            )
         return {party: arrived.data for party, arrived in self.arrived.items()}
 
     def _wait(self, inbox: Path) -> None:
@@ -135,10 +162,10 @@ class FilesEngine:
     def _too_few(self) -> str:
         who = f" Still missing: {', '.join(self.late)}." if self.late else ""
         why = "".join(f" {path} was refused: {reason}" for path, reason in self.refused.items())
-        came = ", ".join(self.arrived) or "nobody"
+        came = f"only {', '.join(self.arrived)}" if self.arrived else "nobody"
         return (
-            f"Of {self.least} guests or more that must have answered, {came} did.{who}{why} Ask them for their messages, wait "
-            "longer (--deadline), or train with fewer (--min-guests)."
+            f"At least {self.least} guest{'' if self.least == 1 else 's'} must answer, and {came} did.{who}{why} Ask for the "
+            "missing messages, wait longer (--deadline), or train with fewer guests (--min-guests)."
         )
 
     def _look(self, inbox: Path, seen: dict[Path, tuple[int, int]]) -> None:

@@ -68,6 +68,8 @@ class Host:
         With a budget: what all parties spent, as far as it is known.
     overlap : dict
         Share of the host's rows that each guest has, in the latest training or prediction.
+    received : dict
+        Sizes of the files that the messages of the training came in, where they are known; kept with the model.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Host:
         self.random_state, self.device = random_state, device
         self.secret, self.forms, self.agreed = secret, tuple(forms), tuple(agreed)
         self.overlap: dict[str, float] = {}
+        self.received: dict[str, int] = {}
         self.dims: dict[str, int] = {}
         self.makers: dict[str, str] = {}
         self.trained_with: aggregation.Recipe | None = None

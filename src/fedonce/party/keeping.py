@@ -143,6 +143,7 @@ def keep_host(host: Host, folder: str | Path, messages: Mapping[str, bytes]) -> 
         "offset": host.offset, "spread": host.spread, "forms": list(host.forms), "partial": _partial(host.model),
         "ledger": None if host.ledger is None else _ledger_json(host.ledger, host.ledger.parties),
         "reading": None if host.reading is None else host.reading.to_json(),
+        "received": {party: int(size) for party, size in host.received.items()},
     }  # fmt: skip
     stored = Stored("host", settings, host.preparation.to_json(), _weights("", host.model), dict(messages))
     return storage.save(folder, stored)
@@ -171,6 +172,7 @@ def _host(stored: Stored) -> Host:
     host.dims, host.makers, host.overlap = settings["dims"], settings["makers"], settings["overlap"]
     host.classes, host.labels = _values(settings["classes"]), _values(settings["labels"])
     host.offset, host.spread = settings["offset"], settings["spread"]
+    host.received = {party: int(size) for party, size in settings.get("received", {}).items()}
     host.sizes = tuple(settings["sizes"])
     host.preparation = Preparation.from_json(stored.encoding)
     if settings["ledger"] is not None:

@@ -96,10 +96,15 @@ def _wanted(source: Source, id: str | None, columns: Sequence[str] | None, optio
 def _given_kinds(source: Source, types: Mapping[Any, str] | None, optional: Collection[str]) -> dict[str, str]:
     for name, kind in (types or {}).items():
         if kind not in KINDS:
-            raise parameter_error("read_table", "types", f"a dict of columns to {', '.join(map(repr, KINDS))}", kind)
+            raise InputError(
+                f"Column {name!r} of {source.whose} cannot have the type {kind!r} (--type, or types in Python); it can be one "
+                f"of {', '.join(KINDS)}."
+            )
         if name not in source.names and name not in optional:
-            wanted = f"keyed by columns of {source.whose} ({', '.join(map(repr, source.names[:20]))})"
-            raise parameter_error("read_table", "types", wanted, name)
+            hint = did_you_mean(name, source.names)
+            raise InputError(
+                f"The file {source.whose} has no column {name!r} to give a type (--type, or types in Python){hint}"
+            )
     return dict(types or {})
 
 
