@@ -30,7 +30,7 @@ def test_a_hosts_model(office):
 
 
 def test_what_cannot_be_exported(office):
-    refused(office, 3, "'--onnx' parameter of fedonce export", "export shop")
+    refused(office, 3, "--onnx, the one format so far", "export shop")
     refused(office, 3, "no model in nowhere", "export nowhere --onnx")
     refused(office, 3, ("none/x.onnx", "written"), "export shop --onnx --out none/x.onnx")
     assert command(office, "export --onnx").code == 2

@@ -64,6 +64,7 @@ def test_tables_show_the_committed_results():
     readme = (tables.ROOT / "README.md").read_text()
     assert tables.digits_table() in readme
     assert tables.bench_table() in readme
+    assert tables.parties_table() in readme
     assert tables.datasets_table() in readme
     assert tables.summary() in readme
     assert tables.splits_table() in (tables.ROOT / "docs" / "datasets.md").read_text()

@@ -78,7 +78,7 @@ DATASETS = (ROOT / "docs" / "datasets.md").read_text()
 def test_datasets_load_and_train(data_folder, monkeypatch, capsys):
     monkeypatch.setenv("FEDONCE_DATA", str(data_folder))
     code = re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[0]
-    exec(code.replace("random_state=0", "random_state=0, host_epochs=2"), {})
+    exec(code.replace("random_state=0", "random_state=0, host_epochs=2, epochs=1"), {})
     assert capsys.readouterr().out.startswith("phishing 0.9")
 
 
