@@ -236,7 +236,7 @@ def test_kinds_of_training_hold_at_prediction(file, tmp_path):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (["a", "b", "a", "b", "a"], "has 3 rows whose id an earlier row has, first 'a' in row 3; keep one row an id"),
+        (["a", "b", "a", "b", "a"], "has an id more than once, in 3 of 5 rows, first 'a' in row 3; keep one row an id"),
         (["a", None, ""], "no id in 2 of 3 rows, first in row 2"),
         ([1.0, 2.0], "has type double; store ids as integers or text"),
         ([True, False], "has type bool"),

@@ -96,8 +96,8 @@ class Ids(Builder):
             seen: set[str] = set()
             row = next(j for j, value in enumerate(ids) if value in seen or seen.add(value))  # type: ignore[func-returns-value]
             raise InputError(
-                f"The id column {self.name!r} of {self.whose} has {len(ids) - distinct:,} rows whose id an earlier row has, "
-                f"first {ids[row]!r} in row {row + 1}; keep one row an id."
+                f"The id column {self.name!r} of {self.whose} has an id more than once, in "
+                f"{len(ids) - distinct:,} of {len(ids):,} rows, first {ids[row]!r} in row {row + 1}; keep one row an id."
             )
         return ids
 
