@@ -161,7 +161,7 @@ POINTS = np.full((7, 33), 2, np.uint8)
     ],
 )
 def test_hostile_requests(sent, header, tensors, told):
-    data = changed(sent[0], alignment.REQUEST, alignment._REQUEST_KEYS, header, tensors)
+    data = changed(sent[0], alignment.REQUEST, alignment.REQUEST_KEYS, header, tensors)
     with pytest.raises(MessageError, match=told):
         alignment.respond(data, GUEST, "shop")
 
@@ -180,7 +180,7 @@ def test_hostile_requests(sent, header, tensors, told):
     ],
 )
 def test_hostile_responses(sent, header, tensors, told):
-    data = changed(sent[2], alignment.RESPONSE, alignment._RESPONSE_KEYS, header, tensors)
+    data = changed(sent[2], alignment.RESPONSE, alignment.RESPONSE_KEYS, header, tensors)
     with pytest.raises(MessageError, match=told):
         alignment.finish(sent[1], data, HOST)
 
@@ -189,7 +189,7 @@ def test_hostile_responses(sent, header, tensors, told):
     ("header", "tensors"), [({}, {"order": np.zeros(7, np.int64)}), ({"key": "x"}, {}), ({}, {"order": np.zeros(7)})]
 )
 def test_a_damaged_state(sent, header, tensors):
-    keys = (*alignment._REQUEST_KEYS, "key", "ids")
+    keys = (*alignment.REQUEST_KEYS, "key", "ids")
     with pytest.raises(MessageError, match="alignment state of party 'bank'"):
         alignment.finish(changed(sent[1], alignment.STATE, keys, header, tensors), sent[2], HOST)
 

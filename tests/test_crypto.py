@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-import builtins
 import re
 import stat
+import sys
 
 import pytest
 
@@ -217,14 +217,9 @@ def test_a_secret_that_others_can_read_is_warned_of(tmp_path):
 
 
 def test_a_missing_package_names_the_extra(monkeypatch, keys):
-    real, key = builtins.__import__, public(keys)
-
-    def absent(name, *rest, **named):
-        if name.split(".")[0] in ("cryptography", "nacl"):
-            raise ImportError(name)
-        return real(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", absent)
+    key = public(keys)
+    for package in ("cryptography", "nacl"):
+        monkeypatch.setitem(sys.modules, package, None)  # what is None there cannot be imported
     for act in (lambda: crypto.read_public(keys / "bank.pub"), lambda: crypto.seal(b"", key)):
         with pytest.raises(InputError, match=r"pip install 'fedonce\[crypto\]'"):
             act()

@@ -17,7 +17,6 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -27,13 +26,14 @@ from numpy.typing import NDArray
 from fedonce import ids as row_ids
 from fedonce.envelope import Envelope, Refusal, is_name, pack, unpack
 from fedonce.errors import InputError, parameter_error
+from fedonce.extras import require
 from fedonce.ids import Ids, Keys
 
 REQUEST, RESPONSE, STATE, ROWS = "alignment request", "alignment response", "alignment state", "rows file"
 REVEAL = ("both", "host")
 POINT = 33  # bytes of a point of P-256: its sign and one coordinate
-_REQUEST_KEYS = ("party", "run", "reveal", "forms", "nonce")
-_RESPONSE_KEYS = ("party", "host", "run", "nonce")
+REQUEST_KEYS = ("party", "run", "reveal", "forms", "nonce")
+RESPONSE_KEYS = ("party", "host", "run", "nonce")
 _ROWS_KEYS = ("party", "guest", "run", "forms", "salt")
 
 
@@ -51,7 +51,7 @@ class Request:
     @classmethod
     def from_bytes(cls, data: bytes) -> Request:
         """Read a request from another party, trusting nothing of it."""
-        envelope = unpack(data, REQUEST, _REQUEST_KEYS)
+        envelope = unpack(data, REQUEST, REQUEST_KEYS)
         (points,) = _points(envelope, ("points",), Refusal(REQUEST, envelope.header["party"]))
         return cls.of(envelope.header, points, REQUEST)
 
@@ -77,7 +77,7 @@ class State:
     @classmethod
     def from_bytes(cls, data: bytes) -> State:
         """Read the state that `request` gave."""
-        envelope = unpack(data, STATE, (*_REQUEST_KEYS, "key", "ids"))
+        envelope = unpack(data, STATE, (*REQUEST_KEYS, "key", "ids"))
         fail = Refusal(STATE, envelope.header["party"])
         asked = Request.of(envelope.header, np.zeros((0, POINT), np.uint8), STATE)
         order = envelope.tensors.get("order")
@@ -199,7 +199,7 @@ def finish(state: bytes, response: bytes, ids: Ids) -> Matched:
             f"The ids of party {kept.asked.host!r} are not those that it asked about ({len(own)} now, {len(kept.order)} then); "
             "finish with the same table, or make a new request."
         )
-    envelope = unpack(response, RESPONSE, _RESPONSE_KEYS)
+    envelope = unpack(response, RESPONSE, RESPONSE_KEYS)
     guest = envelope.header["party"]
     answers, held = _answers(envelope, kept)
     found = _intersection(kept.key, answers, held, Refusal(RESPONSE, guest))
@@ -421,7 +421,4 @@ def _check_names(owner: str, **names: str) -> None:
 
 
 def _library() -> Any:
-    try:
-        return import_module("private_set_intersection.python")
-    except ImportError:
-        raise InputError("Alignment needs the package openmined-psi: pip install 'fedonce[psi]'.") from None
+    return require("Alignment needs", "psi", "private_set_intersection.python", "openmined-psi")

@@ -251,7 +251,7 @@ def explain(
     """
     from fedonce import evaluation, importance, workflow
 
-    evaluation.check_plot(out)
+    importance.check_plot(out)
     incoming = workflow.Incoming(
         guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
     )

@@ -16,14 +16,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from fedonce.disk import write_file
 from fedonce.envelope import SEALED, is_name
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
+from fedonce.extras import require
 from fedonce.ids import LEAST_SECRET
 
 SECRET_BYTES = 32
+_WHO = "Keys, signatures and sealing need"
 FILE_LIMIT = 2**16  # bytes; key files have a few hundred
 _BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
 _SIGNATURE = re.compile(r"([0-9a-f]{128}):([0-9a-f]{128})")
@@ -303,20 +305,8 @@ def _fingerprint(keys: bytes) -> str:
 
 
 def _needs_cryptography() -> None:
-    try:
-        import cryptography  # noqa: F401
-    except ImportError:
-        _missing("cryptography")
+    require(_WHO, "crypto", "cryptography")
 
 
 def _needs_nacl() -> None:
-    try:
-        import nacl  # noqa: F401
-    except ImportError:
-        _missing("PyNaCl")
-
-
-def _missing(package: str) -> NoReturn:
-    raise InputError(
-        f"Keys, signatures and sealing need the package {package}: pip install 'fedonce[crypto]'."
-    ) from None
+    require(_WHO, "crypto", "nacl", "PyNaCl")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,12 +48,6 @@ def scores(host: Host, label: NDArray[Any], outputs: NDArray[np.float64]) -> dic
         if len(host.classes) == 2 and len(np.unique(codes)) == 2:
             found["area under the curve"] = float(roc_auc_score(codes, outputs[:, 1]))
     return found
-
-
-def check_plot(path: Path) -> None:
-    """Raise where a plot of what parties are worth cannot be drawn, before anything is read."""
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise InputError(f"The plot can be written as PNG or SVG. Got {str(path)!r}; let its name end in .png or .svg.")
 
 
 def worth(

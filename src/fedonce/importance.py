@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fedonce.disk import write_file
 from fedonce.errors import InputError, parameter_error
+from fedonce.extras import require
 from fedonce.training import Rows
 
 Score = Callable[[Rows, Rows, Rows], float]
@@ -101,17 +102,17 @@ def _check(own: Rows, values: Rows, present: Rows, dims: Mapping[str, int], repe
         raise InputError(f"What a party is worth needs two labelled rows or more to shuffle. Got {len(own)}.")
 
 
+def check_plot(path: str | Path) -> None:
+    """Raise where a plot cannot be drawn, before anybody has worked for it."""
+    if Path(path).suffix.lower() not in (".png", ".svg"):
+        raise InputError(f"The plot can be written as PNG or SVG. Got {str(path)!r}; let its name end in .png or .svg.")
+    require("The plot needs", "report", "matplotlib.figure", "matplotlib")
+
+
 def plot(worths: Sequence[Worth], path: str | Path, unit: str) -> Path:
     """Draw a bar a party, the longest on top, as PNG or SVG by the ending; `unit` names the score."""
-    path = Path(path)
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise InputError(f"The plot can be written as PNG or SVG. Got {str(path)!r}; let its name end in .png or .svg.")
-    try:
-        figure = _figure(sorted(worths, key=lambda worth: worth.drop), unit)
-    except ImportError as error:
-        raise InputError(
-            f"The plot needs {error.name}, which is not installed. Try: pip install 'fedonce[report]'"
-        ) from None
+    check_plot(path)
+    path, figure = Path(path), _figure(sorted(worths, key=lambda worth: worth.drop), unit)
     buffer = io.BytesIO()
     figure.savefig(buffer, format=path.suffix[1:].lower(), dpi=120)
     return write_file(path, buffer.getvalue())

@@ -48,12 +48,12 @@ def _request(data: bytes) -> dict[str, Any]:
         "ids": f"points of a curve, {alignment.POINT} bytes each, that only the host can open{_rules(asked.forms)}",
         "who learns what": f"a guest: how many ids there are, and {later}; the host: which of its ids a guest has that "
         "answers, and how many rows that has",
-        "checksum": envelope.unpack(data, alignment.REQUEST, _REQUEST_KEYS).checksum,
+        "checksum": envelope.unpack(data, alignment.REQUEST, alignment.REQUEST_KEYS).checksum,
     }
 
 
 def _response(data: bytes) -> dict[str, Any]:
-    found = envelope.unpack(data, alignment.RESPONSE, _RESPONSE_KEYS)
+    found = envelope.unpack(data, alignment.RESPONSE, alignment.RESPONSE_KEYS)
     header, fail = found.header, envelope.Refusal(alignment.RESPONSE, found.header["party"])
     if set(found.tensors) != {"answers", "held"} or any(points.ndim != 2 for points in found.tensors.values()):
         raise fail("it must hold answers and held, and nothing else")
@@ -94,8 +94,6 @@ def _state(data: bytes) -> dict[str, Any]:
     }
 
 
-_REQUEST_KEYS = ("party", "run", "reveal", "forms", "nonce")
-_RESPONSE_KEYS = ("party", "host", "run", "nonce")
 _ALIGNMENT: dict[str, Callable[[bytes], dict[str, Any]]] = {
     alignment.REQUEST: _request,
     alignment.RESPONSE: _response,

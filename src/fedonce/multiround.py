@@ -121,8 +121,18 @@ class RoundsEngine(Protocol):
         """Let each guest freeze its model; return a message without rows that carries its new scale."""
 
 
-def fit(host: Host, table: Any, label: Any, engine: RoundsEngine, rounds: Rounds, traffic: Traffic) -> list[Epoch]:
+def check_engine(engine: object) -> RoundsEngine:
+    """Return an engine that carries rounds; raise where it carries one message only."""
+    if not isinstance(engine, RoundsEngine):
+        raise InputError(
+            f"Rounds need parties that answer at once, which {type(engine).__name__} does not give; leave rounds out."
+        )
+    return engine
+
+
+def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traffic: Traffic) -> list[Epoch]:
     """Train the host's model and the guests' encoders together; count what is sent; return the host's history."""
+    engine = check_engine(engine)
     side = HostSide(host, Table.of(table), label, rounds)
     side.open(engine.open_rounds(rounds, side.n_rows, host.name), traffic)
     if not side.opened:

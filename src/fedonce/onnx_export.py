@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from fedonce import __version__
 from fedonce.disk import write_file
 from fedonce.errors import InputError
+from fedonce.extras import require
 from fedonce.party import Guest, Host
 from fedonce.training import Rows
 
@@ -202,14 +203,8 @@ def _export(model: _Model, path: str | Path) -> Exported:
 
 
 def _check_installed() -> None:
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-        import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise InputError(
-            f"ONNX files need {error.name}, which is not installed. Try: pip install 'fedonce[onnx]'"
-        ) from None
+    for package in ("onnx", "onnxruntime", "onnxscript"):
+        require("ONNX files need", "onnx", package)
 
 
 def _converted(model: _Model) -> bytes:

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce import multiround
-from fedonce.errors import InputError
 from fedonce.message import Representation, Traffic
-from fedonce.multiround import Rounds, RoundsEngine
+from fedonce.multiround import Rounds
 from fedonce.party import Host
 from fedonce.training import Epoch
 
@@ -25,7 +24,7 @@ from fedonce.training import Epoch
 class Engine(Protocol):
     """How messages travel. A guest that does not answer is simply not in the result.
 
-    For more rounds than one it must be a `RoundsEngine`, too.
+    For more rounds than one it must be a `multiround.RoundsEngine`, too.
     """
 
     @property
@@ -68,12 +67,9 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
 
     With `rounds`, all parties then go on together, batch by batch (Section 5.3: multi-round FedOnce).
     """
-    if rounds is not None and not isinstance(engine, RoundsEngine):
-        raise InputError(
-            f"Rounds need parties that answer at once, which {type(engine).__name__} does not give; leave rounds out."
-        )
+    if rounds is not None:
+        multiround.check_engine(engine)  # before anybody learns
     if rounds is not None and rounds.start == "random":
-        assert isinstance(engine, RoundsEngine)
         return _split_learning(host, table, label, engine, rounds)
     # Lines 1-17, in parallel, no guest knowing of another:
     #   theta_j, P  <-  argmin (1/2n) || f_theta_j(x^j) - P C_j ||^2      for NAT; other learners likewise without labels
@@ -85,12 +81,12 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     history = host.aggregate(table, label, list(representations.values()))
     overlap = dict(host.overlap)
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
-    if rounds is not None and isinstance(engine, RoundsEngine):
+    if rounds is not None:
         history = history + multiround.fit(host, table, label, engine, rounds, traffic)
     return Fitted(representations, traffic, absent, overlap | dict.fromkeys(absent, 0.0), history)
 
 
-def _split_learning(host: Host, table: Any, label: Any, engine: Any, rounds: Rounds) -> Fitted:
+def _split_learning(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds) -> Fitted:
     """Train by rounds alone, from random weights and without the one message: SplitNN, FedOnce's rival."""
     traffic = Traffic()
     history = multiround.fit(host, table, label, engine, rounds, traffic)
@@ -109,12 +105,10 @@ def predict(host: Host, table: Any, engine: Engine) -> Prediction:
     return Prediction(outputs, traffic, absent)
 
 
-def collect(
-    received: Mapping[str, bytes], moved: Mapping[str, int] | None = None
-) -> tuple[dict[str, Representation], Traffic]:
-    """Read the guests' messages, trusting none, and count what was sent."""
+def collect(received: Mapping[str, bytes], moved: Mapping[str, int]) -> tuple[dict[str, Representation], Traffic]:
+    """Read the guests' messages, trusting none, and count what was sent: their own bytes, or more where more was moved."""
     representations, traffic = {}, Traffic()
     for party, data in received.items():
         representations[party] = Representation.from_bytes(data, party)
-        traffic.add(representations[party], (moved or {}).get(party, len(data)))
+        traffic.add(representations[party], moved.get(party, len(data)))
     return representations, traffic

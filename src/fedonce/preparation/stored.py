@@ -97,12 +97,15 @@ def _is_finite(value: Any) -> bool:
 
 def plain_names(names: tuple[Hashable, ...], party: str) -> list[str | int]:
     """Return names as JSON has them."""
-    strange = next(
-        (name for name in names if not isinstance(name, str | int | np.integer) or isinstance(name, bool)), None
-    )
-    if strange is not None:
-        raise InputError(
-            f"Column {strange!r} of party {party!r} has a name that cannot be stored, a {type(strange).__name__}; name columns "
-            "by text or integers before training."
-        )
-    return [str(name) if isinstance(name, str) else int(name) for name in names]  # type: ignore[call-overload]
+    plain: list[str | int] = []
+    for name in names:
+        if isinstance(name, str):
+            plain.append(str(name))
+        elif isinstance(name, int | np.integer) and not isinstance(name, bool):
+            plain.append(int(name))
+        else:
+            raise InputError(
+                f"Column {name!r} of party {party!r} has a name that cannot be stored, a {type(name).__name__}; name columns by "
+                "text or integers before training."
+            )
+    return plain

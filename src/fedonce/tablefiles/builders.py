@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ class _Growing:
         return self.values[: self.count]
 
 
-class Builder:
+class Builder(ABC):
     """A column in the making."""
 
     kind: str | None = None
@@ -57,13 +58,13 @@ class Builder:
     def __init__(self, source: Source, name: str) -> None:
         self.name, self.whose, self.textual = name, source.whose, source.textual
 
+    @abstractmethod
     def add(self, chunk: pa.Array) -> None:
         """Take in some more rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self) -> NDArray[Any]:
         """Return all of them."""
-        raise NotImplementedError
 
 
 class Ids(Builder):
@@ -93,8 +94,8 @@ class Ids(Builder):
             )
         distinct = len(set(ids))
         if distinct < len(ids):
-            seen: set[str] = set()
-            row = next(j for j, value in enumerate(ids) if value in seen or seen.add(value))  # type: ignore[func-returns-value]
+            first = {value: row for row, value in reversed(list(enumerate(ids)))}
+            row = next(row for row, value in enumerate(ids) if first[value] != row)
             raise InputError(
                 f"The id column {self.name!r} of {self.whose} has an id more than once, in "
                 f"{len(ids) - distinct:,} of {len(ids):,} rows, first {ids[row]!r} in row {row + 1}; keep one row an id."

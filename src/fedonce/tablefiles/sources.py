@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,7 +37,7 @@ def check_ending(path: str | os.PathLike[str]) -> str:
     )
 
 
-class Source:
+class Source(ABC):
     """A file of columns."""
 
     together = False  # whether columns are read all at once, or one after the other, in less memory
@@ -50,9 +51,9 @@ class Source:
                 f"The file {whose} has {self.names.count(twice)} columns {twice!r}; rename them, each name once."
             )
 
+    @abstractmethod
     def chunks(self, names: Sequence[str]) -> Iterator[list[pa.Array]]:
         """Yield the columns, some rows at a time."""
-        raise NotImplementedError
 
 
 class _Delimited(Source):
