@@ -118,7 +118,8 @@ def test_nothing_else_is_in_the_mail(walked):
         f"{place.removeprefix('post/')}/{name}" for place, *names in lines for name in names
     }
     for path in (folder / "post").rglob("*.*"):
-        assert b"C-0" not in path.read_bytes()
+        # A whole id: sealed files and points of a curve are random bytes, in which three of them turn up by chance.
+        assert not re.search(rb"C-\d{6}", path.read_bytes()), path
 
 
 def test_predictions_are_there(walked):
