@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 
@@ -117,7 +118,8 @@ def test_a_hosts_file_gives_its_probabilities(tmp_path, messages):
     assert model.producer_name == "fedonce"
     assert "shop (3), utility (2)" in model.doc_string
     assert {each.key: each.value for each in model.metadata_props} == {"party": "bank"}
-    assert b".py" not in exported.path.read_bytes()  # nothing of the machine that made it
+    # Nothing of the machine that made it; a file's name, as three bytes alone may be among the weights.
+    assert not re.search(rb"\w{3}\.py", exported.path.read_bytes())
 
 
 def test_numbers_keep_their_digits_and_a_host_may_be_alone(tmp_path):
