@@ -15,14 +15,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+import fedonce.cli_federation  # noqa: F401  # adds `fit` and `predict`
 from fedonce import __version__
 from fedonce.cli_align import align
 from fedonce.cli_export import export
+from fedonce.cli_federation_kits import federation
 from fedonce.cli_guest import guest, inspect
 from fedonce.cli_host import host
 from fedonce.cli_keys import keys
 from fedonce.cli_privacy import privacy
-from fedonce.errors import AbsentPartyError, BudgetError, FedOnceError, MessageError
+from fedonce.errors import AbsentPartyError, BudgetError, FederationError, FedOnceError, MessageError
 from fedonce.terminal import one_line
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ errors = Console(stderr=True)
 
 
 def exit_code(error: FedOnceError) -> int:
-    """Return the exit code of an error: 3 input data, 4 message, 5 privacy budget, 6 party absent or late."""
-    codes: dict[type[FedOnceError], int] = {MessageError: 4, BudgetError: 5, AbsentPartyError: 6}
+    """Return the exit code: 3 input data, 4 message, 5 privacy budget, 6 party absent or late, 7 the federation's machinery."""
+    codes: dict[type[FedOnceError], int] = {MessageError: 4, BudgetError: 5, AbsentPartyError: 6, FederationError: 7}
     return next((code for kind, code in codes.items() if isinstance(error, kind)), 3)
 
 
@@ -209,6 +211,7 @@ app.add_typer(align, name="align")
 app.add_typer(keys, name="keys")
 app.command()(export)
 app.add_typer(privacy, name="privacy")
+app.add_typer(federation, name="federation")
 
 
 if __name__ == "__main__":

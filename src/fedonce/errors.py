@@ -26,6 +26,10 @@ class AbsentPartyError(FedOnceError, TimeoutError):
     """Too few parties answered in time."""
 
 
+class FederationError(FedOnceError, ConnectionError):
+    """The federation's machinery: a kit, a connection, a process."""
+
+
 class FedOnceWarning(UserWarning):
     """Something works, though perhaps not as the caller meant it."""
 

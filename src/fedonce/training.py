@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from fedonce.closedform import ClosedForm
 from fedonce.errors import InputError, parameter_error
 from fedonce.privacy.dpsgd import PrivateSteps, RowLoss, clipped_gradients
+from fedonce.progress import Watch
 
 logger = logging.getLogger(__name__)
 
@@ -89,29 +90,54 @@ class Training:
     def update(self, parameters: Sequence[nn.Parameter]) -> Update:
         """Return torch's optimizer as a function of the rate."""
         kind = _OPTIMIZERS[self.optimizer]
-        optimizer = kind(parameters, lr=self.rate, weight_decay=self.weight_decay, fused=True)
+        return TorchUpdate(kind(parameters, lr=self.rate, weight_decay=self.weight_decay, fused=True))
 
-        def update(rate: float) -> None:
-            for group in optimizer.param_groups:
-                group["lr"] = rate
-            optimizer.step()
 
-        return update
+class TorchUpdate:
+    """A torch optimizer as a function of the rate, whose memory can be kept (`fedonce.progress`)."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self.optimizer = optimizer
+
+    def __call__(self, rate: float) -> None:
+        """Change the parameters by their gradients."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what it remembers of the steps so far, by the parameter's number and its own name."""
+        memory = self.optimizer.state_dict()["state"]
+        return {
+            f"{number}.{name}": value.cpu().numpy()
+            for number, entries in memory.items()
+            for name, value in entries.items()
+            if isinstance(value, Tensor)
+        }
+
+    def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
+        """Take it back."""
+        memory: dict[int, dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            number, _, name = key.partition(".")
+            memory.setdefault(int(number), {})[name] = torch.from_numpy(value)
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": memory})
 
 
 def train(
     update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator,
-    private: PrivateSteps | None = None,
+    private: PrivateSteps | None = None, watch: Watch | None = None,
 ) -> list[Epoch]:  # fmt: skip
     """Fit parameters, epoch by epoch, by gradients from `step` and changes from `update`; return the mean losses.
 
     With `private`, it draws the batches, and no loss is returned: exact figures of private rows have no place in a history.
+    With `watch`, epochs are told and kept, and those of a training that was killed are not done again.
     """
-    history: list[Epoch] = []
+    history: list[Epoch] = [] if watch is None else watch.resume()
     if private is not None:
         n_rows = private.public_rows
         torch.manual_seed(private.random.seed())  # of dropout, which must be as secret as the noise; callers restore it
-    for epoch in range(training.epochs):
+    for epoch in range(len(history), training.epochs):
         loss = run_epoch(update, n_rows, step, training, epoch, rng, private)
         if not math.isfinite(loss):
             raise InputError(
@@ -119,6 +145,8 @@ def train(
             )
         history.append(Epoch(epoch=epoch + 1, loss=loss))
         logger.debug("epoch %d of %d: loss %.6g", epoch + 1, training.epochs, loss)
+        if watch is not None:
+            watch.done(history)
     return history if private is None else []
 
 

@@ -16,6 +16,7 @@ from fedonce.learners.base import NetworkLearner, epochs_for
 from fedonce.networks import mlp
 from fedonce.privacy.budget import Purse, Task, steps_task
 from fedonce.privacy.dpsgd import check_clippable
+from fedonce.progress import Memory
 from fedonce.randomness import torch_seeded
 from fedonce.training import (
     Batch,
@@ -65,12 +66,14 @@ class Autoencoder(NetworkLearner):
             network = self.start(rows, dim, device)
             decoder = mlp(dim, self.hidden[::-1], prod(rows.shape[1:])).to(device, torch.get_default_dtype())
             data = torch.from_numpy(rows).to(device, torch.get_default_dtype())
+            memory = Memory({"network": network, "decoder": decoder})
             if isinstance(network, nn.Sequential) and rows.ndim == 2:
                 whole = nn.Sequential(*network, *decoder)
                 if ClosedForm.supports(whole, device):
                     form, flat = ClosedForm(whole), data.numpy()
                     step = closed_form_step(form, flat, lambda batch, outputs, epoch: flat[batch])
-                    return self.train(form.update("adamw", self.weight_decay), len(rows), step, training, rng)
+                    update = form.update("adamw", self.weight_decay)
+                    return self.train(update, len(rows), step, training, rng, memory=memory)
 
             def loss(batch: Batch, epoch: int) -> Tensor:
                 own = data[torch.from_numpy(batch).to(device)]
@@ -78,7 +81,8 @@ class Autoencoder(NetworkLearner):
                 return (rebuilt - own.flatten(1)).square().sum(dim=1).mean()
 
             parameters = [*network.train().parameters(), *decoder.parameters()]
-            return self.train(training.update(parameters), len(rows), autograd_step(parameters, loss), training, rng)
+            step = autograd_step(parameters, loss)
+            return self.train(training.update(parameters), len(rows), step, training, rng, memory=memory)
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return its steps: ten times the share of a learner that makes do with a few sums."""

@@ -15,6 +15,7 @@ from fedonce.errors import BudgetError, InputError
 from fedonce.networks import NCF, Network, code_sizes, encoder
 from fedonce.privacy.budget import Purse, Task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
+from fedonce.progress import Memory, watch
 from fedonce.randomness import torch_seeded
 from fedonce.training import Epoch, Rows, Step, Training, Update, apply, train
 
@@ -124,10 +125,15 @@ class NetworkLearner(Learner):
 
     def train(
         self, update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator,
-        private: PrivateSteps | None = None,
+        private: PrivateSteps | None = None, memory: Memory | None = None,
     ) -> list[Epoch]:  # fmt: skip
-        """Train the encoder, and bring it home from the GPU."""
-        history = train(update, n_rows, step, training, rng, private)
+        """Train the encoder, and bring it home from the GPU.
+
+        `memory` is all that the training changes, so that one that was killed can go on; None: it starts anew. So does every
+        one with a budget, of which nothing may lie on a disk that the ledger does not know of.
+        """
+        own = watch(self.name, training, rng, update, memory if private is None else None)
+        history = train(update, n_rows, step, training, rng, private, own)
         for parameter in self.fitted().cpu().parameters():
             parameter.data = parameter.data.clone()  # off the memory that it shares with what is not kept
         return history

@@ -15,6 +15,7 @@ from fedonce.errors import BudgetError, InputError, parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for, with_tanh
 from fedonce.privacy.budget import Purse, Task, steps_task
 from fedonce.privacy.dpsgd import check_clippable
+from fedonce.progress import Memory
 from fedonce.randomness import torch_seeded
 from fedonce.targets import assign, draw_targets
 from fedonce.training import (
@@ -77,11 +78,13 @@ class NAT(NetworkLearner):
         with torch_seeded(rng):
             network = self.start(rows, dim, device)
             data = torch.from_numpy(rows).to(device, torch.get_default_dtype())
-            target_of = self._targets(len(rows), dim, rng)
+            targets, target_of = self._targets(len(rows), dim, rng)
+            memory = Memory({"network": network}, {"targets": targets})
             if isinstance(network, nn.Sequential) and ClosedForm.supports(network, device):
                 form = ClosedForm(network)
                 step = closed_form_step(form, data.numpy(), target_of)
-                return self.train(form.update(self.optimizer, self.weight_decay), len(rows), step, training, rng)
+                update = form.update(self.optimizer, self.weight_decay)
+                return self.train(update, len(rows), step, training, rng, memory=memory)
 
             def loss(batch: Batch, epoch: int) -> Tensor:
                 outputs: Tensor = network(data[torch.from_numpy(batch).to(device)])
@@ -89,7 +92,8 @@ class NAT(NetworkLearner):
                 return (outputs - target.to(device)).square().sum(dim=1).mean()
 
             parameters = list(network.train().parameters())
-            return self.train(training.update(parameters), len(rows), autograd_step(parameters, loss), training, rng)
+            step = autograd_step(parameters, loss)
+            return self.train(training.update(parameters), len(rows), step, training, rng, memory=memory)
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return the paper's steps, where they were asked for by name: their price is not a guarantee."""
@@ -108,7 +112,7 @@ class NAT(NetworkLearner):
         with torch_seeded(rng):
             network = self.start(rows, dim, device)
             data = torch.from_numpy(rows).to(device, torch.get_default_dtype())
-            target_of = self._targets(len(rows), dim, rng)
+            _, target_of = self._targets(len(rows), dim, rng)
             if isinstance(network, nn.Sequential) and ClosedForm.supports(network, device):
                 form, flat = ClosedForm(network), data.numpy()
                 step = private_step(
@@ -132,8 +136,8 @@ class NAT(NetworkLearner):
     def _epochs(self, n_rows: int) -> int:
         return epochs_for(n_rows, self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
 
-    def _targets(self, n_rows: int, dim: int, rng: np.random.Generator) -> TargetOf:
-        """Draw a target for each row; return the function that gives a batch its targets, assigned anew when it is time."""
+    def _targets(self, n_rows: int, dim: int, rng: np.random.Generator) -> tuple[NDArray[Any], TargetOf]:
+        """Draw a target for each row; return them, and the function that gives a batch its own, assigned anew when it is time."""
         if self.update_every < 1:
             raise parameter_error("NAT", "update_every", "a positive integer", self.update_every)
         dtype = torch.get_default_dtype()
@@ -148,4 +152,4 @@ class NAT(NetworkLearner):
                 own = targets[batch] = own[assign(outputs, own)]
             return own
 
-        return target_of
+        return targets, target_of

@@ -23,6 +23,7 @@ from fedonce.preparation import Preparation, Public
 from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
+from fedonce.progress import Progress, watched
 from fedonce.randomness import party_generator
 from fedonce.reading import Reading
 from fedonce.tables import Table
@@ -124,19 +125,29 @@ class Guest:
 
         return guest_from(folder)
 
-    def learn(self, table: Any, present: ArrayLike | None = None, agreed: AgreedRows | None = None) -> Representation:
+    def learn(
+        self, table: Any, present: ArrayLike | None = None, agreed: AgreedRows | None = None,
+        progress: Progress | None = None,
+    ) -> Representation:  # fmt: skip
         """Learn from the guest's training rows, without labels, and return the message for the host.
 
         `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order. Where the table has ids,
         `agreed` is what an alignment found: all rows serve the learning, and the agreed ones are sent. Without it all are.
+        `progress` is told how far the learning is; where it has a folder, a learning that was killed goes on from there.
         """
         own = Table.of(table)
         if not own.n_rows:
             raise InputError(f"Party {self.name!r} has no rows to learn from.")
         mask = self._mask(own, present)
         rows = self.preparation.fit(own).transform(own)
-        rng = party_generator(self.random_state, self.name)
         self.tuned = None
+        with watched(progress):
+            values = self._fit(rows)
+            return self._send(own, values, mask, agreed)
+
+    def _fit(self, rows: Rows) -> Rows:
+        """Fit the learner and the scale to prepared rows, and return the values to be sent."""
+        rng = party_generator(self.random_state, self.name)
         if self.purse is not None:
             self.learner.fit_private(rows, self.dim, rng, pick_device(self.device), self.purse)
             values = self.values(rows)
@@ -144,14 +155,14 @@ class Guest:
             self.scale = (
                 Scale.public(self.bound, values.shape[1], self.bits) if bounded else Scale.fit(values, self.bits)
             )
-            return self._send(own, values, mask, agreed)
+            return values
         self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
         values = self.values(rows)
         if self.noise is not None:
             self.noise.fit(values)
             values = self.noise.blur(values)
         self.scale = Scale.fit(values, self.bits)
-        return self._send(own, values, mask, agreed)
+        return values
 
     def represent(
         self, table: Any, present: ArrayLike | None = None, agreed: AgreedRows | None = None

@@ -94,21 +94,38 @@ class Plan:
                 f"party {worst!r} spent most, {ledger.epsilon(worst):.4g} alone. Train again with the plan's noise."
             )
 
-    def to_file(self, path: Path | str) -> None:
-        """Write the plan as JSON, for the parties to read and to keep."""
+    def to_text(self) -> str:
+        """Return the plan as JSON, for the parties to read and to keep."""
         parties = dict.fromkeys(entry.party for entry in self.entries)
         content = {
             "fedonce plan": VERSION, "epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant,
             "division": self.division, "parties": {party: json.loads(to_text(self.of(party))) for party in parties},
         }  # fmt: skip
-        Path(path).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        return json.dumps(content, indent=2) + "\n"
+
+    def to_file(self, path: Path | str) -> None:
+        """Write the plan as JSON."""
+        Path(path).write_text(self.to_text(), encoding="utf-8")
 
     @classmethod
     def from_file(cls, path: Path | str) -> Plan:
-        """Read a plan, which may come from another party: every number is checked, and the sum against the budget."""
-        path = Path(path)
+        """Read a plan from its file; see `from_text`."""
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"The plan {path} cannot be read: {error.strerror}.") from None
+        except ValueError as error:
+            raise InputError(f"{path} is not a plan of `fedonce privacy plan`: {error}.") from None
+        return cls.from_text(text, str(path))
+
+    @classmethod
+    def from_text(cls, text: str, name: str = "the plan") -> Plan:
+        """Read a plan, which may come from another party: every number is checked, and the sum against the budget.
+
+        `name` is what errors call it.
+        """
+        try:
+            content = json.loads(text)
             if not isinstance(content, dict) or content.get("fedonce plan") != VERSION:
                 raise ValueError(f"it does not say that it is one of version {VERSION}")
             lacking = {"epsilon", "delta", "accountant", "division", "parties"} - set(content)
@@ -122,15 +139,13 @@ class Plan:
                 for entry in from_text(json.dumps(lines), party, f"what party {party!r} may do cannot be read")
             ]
             plan = cls(epsilon, delta, content["accountant"], content["division"], tuple(entries))
-        except OSError as error:
-            raise InputError(f"The plan {path} cannot be read: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise InputError(f"{path} is not a plan of `fedonce privacy plan`: {str(error).rstrip('.')}.") from None
+            raise InputError(f"{name} is not a plan of `fedonce privacy plan`: {str(error).rstrip('.')}.") from None
         accountants.check(plan.accountant, plan.division, "a plan")
         price = plan.ledger(spent=True).epsilon()
         if not price <= epsilon * (1 + SLACK):
             raise BudgetError(
-                f"{path}: what its parties may do costs epsilon {price:.4g}, more than the {epsilon:.4g} that it "
+                f"{name}: what its parties may do costs epsilon {price:.4g}, more than the {epsilon:.4g} that it "
                 "promises. It was changed or made by other means; ask for the original, or make one with `fedonce privacy plan`."
             )
         return plan

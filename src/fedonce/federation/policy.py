@@ -1,0 +1,334 @@
+"""What a guest allows: its own file, `policy.toml`, by which every request is checked before anything is done.
+
+A reason for refusing goes to the host. It may repeat what the host asked for and say the guest's limit; it has no path, no value
+of the data, and no name of a column that the host did not name itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedonce import alignment
+from fedonce.errors import FedOnceError, InputError, MessageError
+from fedonce.federation.asking import NAMINGS, Request
+from fedonce.federation.tomlfile import (
+    FLAG,
+    LEARNERS,
+    NAMES,
+    Kind,
+    check,
+    check_learner,
+    load,
+    number,
+    one_of,
+    some_of,
+    whole,
+    wrong,
+)  # fmt: skip
+from fedonce.message import BITS
+from fedonce.tables import did_you_mean
+
+WHAT = "policy"
+PLAN_LIMIT = 100_000  # characters: far more than a plan has, and little enough to be priced
+OWN_EPOCHS = 100  # what a learner that trains takes at most where the host does not say
+UNTRAINED = ("pca", "patches", "random")  # learners without epochs
+ROUNDS_BITS = 8  # what rounds send at least, as `multiround.LEAST_BITS`
+
+DEFAULT_POLICY = """\
+# What this guest allows. Every request of a host is checked against this file before anything is done; what is not allowed is
+# refused, and the host is told which key of this file says so. Changes count from the next request on.
+# All keys can be left out: the values below are then used. A key that stands behind # is not set.
+
+# Who may ask, and for which runs. Not set: every host of the federation, any run.
+# hosts = ["bank"]
+# runs = ["churn-2026"]
+
+# Which columns may be used. Not set: all of the table. What is forbidden stays forbidden, also where `columns` has it.
+# A host that asks for a forbidden column is told the same as if there were no such column.
+# columns = ["visits", "spend"]
+# forbid_columns = ["birthday"]
+
+# How may be learnt, and how much may be sent for each row: the fewer values and bits, the less a message tells.
+learners = ["auto", "nat", "pca", "autoencoder", "patches", "random"]
+max_dim = 16
+max_bits = 32
+max_epochs = 1000
+
+# Noise on every value that leaves (see docs/rounds.md). 0: none is needed.
+min_noise = 0.0
+
+# Differential privacy: "required" refuses every training without a privacy budget. max_epsilon and max_delta are the most that
+# one training may cost, for all parties together; the budgets of several trainings add up.
+budget = "optional"
+# max_epsilon = 4.0
+max_delta = 1e-3
+
+# Rows for predictions, once a training is done. max_predict_rows: at most so many in one request. Not set: no limit.
+predict = true
+# max_predict_rows = 100000
+
+# Private set intersection: the host learns which of its ids are in the table. It can ask about ids that it does not have:
+# max_align_rows limits about how many. Not set: no limit.
+align = true
+# max_align_rows = 1000000
+
+# Training on together in rounds (docs/rounds.md), at most so many. 0: refused. A one-shot message is learnt here, from this table
+# alone. In rounds the host's gradients steer what is sent, again and again: a host that does not keep to the protocol could draw
+# out more than one message tells. Allow it to hosts that you trust with the columns themselves.
+max_rounds = 0
+
+# How messages may name rows: "keyed" (hashes with a secret that the parties share), "agreed" (rows of an alignment: no ids at
+# all), "hashed" (hashes without a key: whoever gets a message and can list ids can find them again).
+ids = ["keyed", "agreed", "hashed"]
+"""
+
+_COLUMNS = Kind(
+    "a list of names of columns", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)
+)
+KEYS = {
+    "hosts": NAMES, "runs": NAMES, "columns": _COLUMNS, "forbid_columns": _COLUMNS, "learners": NAMES,
+    "max_dim": whole(1, 2**20), "max_bits": one_of(*sorted(BITS)), "max_epochs": whole(1, 10**6),
+    "min_noise": number(0, below=1e6), "budget": one_of("optional", "required"), "max_epsilon": number(0, above=True),
+    "max_delta": number(0, above=True, below=1), "predict": FLAG, "max_predict_rows": whole(1, 2**40),
+    "align": FLAG, "max_align_rows": whole(1, 2**40), "max_rounds": whole(0, 10**9), "ids": some_of(*NAMINGS),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a guest allows; the defaults are those of `DEFAULT_POLICY`.
+
+    Parameters
+    ----------
+    hosts, runs : tuple of str, optional
+        Who may ask, in which trainings; None: every host of the federation, any training.
+    columns, forbid_columns : tuple of str
+        Columns that may be used (None: all of the table), and those that may not.
+    learners : tuple of str
+        How may be learnt.
+    max_dim, max_bits, max_epochs : int
+        Most values a row, bits a value, and passes over the rows.
+    min_noise : float
+        Least noise on every value that leaves.
+    budget : str
+        "required": no learning without a privacy plan; "optional".
+    max_epsilon, max_delta : float
+        The most that a plan may cost, all parties together; max_epsilon None: any.
+    predict, align : bool
+        Whether rows are represented for predictions, and whether ids are aligned.
+    max_predict_rows, max_align_rows : int, optional
+        How many rows one request may be about; None: any number.
+    max_rounds : int
+        Most rounds of training on together; 0: none.
+    ids : tuple of str
+        How messages may name rows.
+    """
+
+    hosts: tuple[str, ...] | None = None
+    runs: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    forbid_columns: tuple[str, ...] = ()
+    learners: tuple[str, ...] = LEARNERS
+    max_dim: int = 16
+    max_bits: int = 32
+    max_epochs: int = 1000
+    min_noise: float = 0.0
+    budget: str = "optional"
+    max_epsilon: float | None = None
+    max_delta: float = 1e-3
+    predict: bool = True
+    max_predict_rows: int | None = None
+    align: bool = True
+    max_align_rows: int | None = None
+    max_rounds: int = 0
+    ids: tuple[str, ...] = ("keyed", "agreed", "hashed")
+
+    @classmethod
+    def read(cls, path: Path | str) -> Policy:
+        """Read a policy file; raise InputError where it does not say clearly what is allowed."""
+        content = load(path, WHAT)
+        check(path, WHAT, content, KEYS)
+        for name in content.get("learners", ()):
+            check_learner(path, name, "learners")
+        if content.get("budget") == "required" and content.get("min_noise"):
+            must_be = '0, or left out, with budget = "required": learning with a privacy budget sends no other noise'
+            raise wrong(path, "min_noise", must_be, content["min_noise"])
+        given: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
+        }
+        return cls(**given)
+
+    def check_columns(self, names: Sequence[str], path: Path | str) -> None:
+        """Raise where the policy names a column that the table does not have; for the guest's own eyes.
+
+        `names` are all of the table's, that of ids included. A forbidden column with a slip of the pen would not be forbidden.
+        """
+        for key, listed in (("columns", self.columns or ()), ("forbid_columns", self.forbid_columns)):
+            for name in listed:
+                if name not in names:
+                    raise InputError(
+                        f"{path}: {key!r} names {name!r}, and the table has no such column{did_you_mean(name, names)}"
+                    )
+
+    def used_columns(self, request: Request, columns: Sequence[str]) -> list[str]:
+        """Return which of the table's columns are used, in the table's order: those asked for, else all that are allowed."""
+        allowed = [
+            name
+            for name in columns
+            if (self.columns is None or name in self.columns) and name not in self.forbid_columns
+        ]
+        return allowed if request.columns is None else [name for name in allowed if name in request.columns]
+
+    def refusal(self, request: Request, columns: Sequence[str]) -> str | None:
+        """Return why a request is refused, for the host to read; None where it is allowed.
+
+        Parameters
+        ----------
+        request : Request
+            What the host asks.
+        columns : sequence of str
+            The columns of the guest's table that could be learnt from, without that of ids. They count for "learn" alone; none:
+            the table is not at hand, and only what is asked for by name is checked.
+        """
+        by_what = {"learn": self._learn, "represent": self._predict, "align": self._align, "rounds": self._rounds}
+        reasons = [self._asker(request), by_what[request.what](request, columns)]
+        return next((reason for some in reasons for reason in some), None)
+
+    def _asker(self, request: Request) -> Iterator[str]:
+        if self.hosts is not None and request.host not in self.hosts:
+            yield f"{request.host!r} is not one of the hosts that {request.guest} answers (hosts)"
+        if self.runs is not None and request.run not in self.runs:
+            yield f"the run {request.run!r} is not one of those that {request.guest} takes part in (runs)"
+
+    def _naming(self, request: Request) -> Iterator[str]:
+        naming = request.naming.split(" ")[0]
+        if naming not in self.ids:
+            remedy = {
+                "hashed": "name a secret, or align",
+                "keyed": "align, or leave the secret out",
+                "agreed": "do not align",
+            }
+            yield (
+                f"ids that are {naming} are not allowed by {request.guest}, which allows {_listed(self.ids)} (ids); "
+                f"{remedy[naming]}"
+            )
+
+    def _learn(self, request: Request, columns: Sequence[str]) -> Iterator[str]:
+        guest = request.guest
+        if request.learner not in self.learners:
+            yield f"the learner {request.learner!r} is not allowed by {guest}, which allows {_listed(self.learners)} (learners)"
+        yield from _above("dim", request.dim, self.max_dim, guest)
+        yield from _above("bits", request.bits, self.max_bits, guest)
+        yield from self._epochs(request)
+        if request.noise < self.min_noise:
+            yield f"noise {request.noise:g} is below the {self.min_noise:g} that {guest} wants (min_noise)"
+        yield from self._naming(request)
+        yield from self._columns(request, columns)
+        yield from self._budget(request)  # the last: a plan takes time to price
+
+    def _epochs(self, request: Request) -> Iterator[str]:
+        if request.epochs is not None:
+            yield from _above("epochs", request.epochs, self.max_epochs, request.guest)
+        elif request.learner not in UNTRAINED and self.max_epochs < OWN_EPOCHS:
+            yield (
+                f"no epochs are given, and the learner {request.learner!r} may take {OWN_EPOCHS}, which is above the "
+                f"{self.max_epochs} that {request.guest} allows (max_epochs); give epochs"
+            )
+
+    def _columns(self, request: Request, columns: Sequence[str]) -> Iterator[str]:
+        """Give one reason for columns that are not there and for those that may not be used: a host cannot tell which."""
+        used = self.used_columns(request, columns or request.columns or ())
+        missing = [name for name in request.columns or () if name not in used]
+        if missing:
+            why = "not in its table, or not allowed (columns, forbid_columns)"
+            yield f"{request.guest} offers no column {_listed(missing)}: {why}"
+        if columns and not used:
+            yield f"{request.guest} offers no column to learn from (columns, forbid_columns)"
+
+    def _budget(self, request: Request) -> Iterator[str]:
+        guest, required = request.guest, self.budget == "required"
+        if request.plan is None:
+            if required:
+                yield f"{guest} learns with a privacy budget only (budget); add [budget] to the run file"
+            return
+        if len(request.plan) > PLAN_LIMIT:
+            yield f"its privacy plan has {len(request.plan)} characters; the most is {PLAN_LIMIT}"
+            return
+        from fedonce.privacy.budget import Plan  # slow to import
+
+        try:
+            plan = Plan.from_text(request.plan, "the privacy plan")
+            plan.of(guest)
+        except (FedOnceError, ValueError, ArithmeticError) as error:  # the accountant may stumble over odd numbers
+            yield f"its privacy plan cannot be used: {str(error).rstrip('.')[:400]}"
+            return
+        if required and (plan.epsilon == math.inf or any(entry.nominal for entry in plan.entries)):
+            yield f"its privacy plan guarantees nothing, and {guest} learns with a privacy budget only (budget)"
+        yield from _above("epsilon", plan.epsilon, self.max_epsilon, guest)
+        yield from _above("delta", plan.delta, self.max_delta, guest)
+
+    def _predict(self, request: Request, columns: Sequence[str]) -> Iterator[str]:
+        if not self.predict:
+            yield f"{request.guest} represents no rows for predictions (predict)"
+        if self.max_predict_rows is not None:
+            yield from _rows_above(_count_rows(request.rows), "predict", self.max_predict_rows, request.guest)
+
+    def _align(self, request: Request, columns: Sequence[str]) -> Iterator[str]:
+        if not self.align:
+            yield f"{request.guest} does not align ids (align)"
+        if self.max_align_rows is not None:
+            yield from _rows_above(_count_points(request.points), "align", self.max_align_rows, request.guest)
+
+    def _rounds(self, request: Request, columns: Sequence[str]) -> Iterator[str]:
+        guest, settings = request.guest, request.rounds or {}
+        rounds, bits = settings.get("rounds"), settings.get("bits")
+        if not self.max_rounds:
+            yield (
+                f"{guest} allows no rounds (max_rounds = 0): they let the host steer what the guest sends. Ask {guest} to raise "
+                "max_rounds in its policy, or leave rounds out of the run file"
+            )
+        if self.min_noise or self.budget == "required":
+            key = "min_noise" if self.min_noise else "budget"
+            yield f"{guest} sends no values without noise or a privacy budget ({key}), and rounds have neither"
+        if type(rounds) is not int:
+            remedy = "give a number of rounds, not epochs or bytes alone"
+            yield f"{guest} allows at most {self.max_rounds} rounds (max_rounds); {remedy}"
+        else:
+            yield from _above("rounds", rounds, self.max_rounds, guest)
+        yield from _above("bits", bits if type(bits) is int else ROUNDS_BITS, self.max_bits, guest)
+
+
+def _above(key: str, asked: float, limit: float | None, guest: str) -> Iterator[str]:
+    if limit is not None and asked > limit:
+        shown = f"{asked:.6g}" if isinstance(asked, float) else str(asked)[:20]
+        yield f"{key} {shown} is above the {limit} that {guest} allows (max_{key})"
+
+
+def _rows_above(asked: int | None, key: str, limit: int, guest: str) -> Iterator[str]:
+    if asked is None:
+        yield f"it does not say about how many rows it is, and {guest} allows {limit} at once (max_{key}_rows)"
+    elif asked > limit:
+        yield f"it is about {asked} rows, and {guest} allows {limit} at once (max_{key}_rows)"
+
+
+def _count_rows(data: bytes | None) -> int | None:
+    try:
+        return None if data is None else len(alignment.AgreedRows.from_bytes(data).keys)
+    except MessageError:
+        return None
+
+
+def _count_points(data: bytes | None) -> int | None:
+    try:
+        return None if data is None else len(alignment.Request.from_bytes(data).points)
+    except MessageError:
+        return None
+
+
+def _listed(names: Collection[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, list(names)[:most])) + more

@@ -1,0 +1,355 @@
+"""The host's run file: one training, as TOML; every key is checked when it is read, before any guest is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedonce.alignment import REVEAL
+from fedonce.errors import InputError
+from fedonce.federation.tomlfile import (
+    FLAG,
+    NAME,
+    NAMES,
+    TABLE,
+    TEXT,
+    Kind,
+    check,
+    check_learner,
+    load,
+    needed,
+    number,
+    one_of,
+    whole,
+    wrong,
+)  # fmt: skip
+from fedonce.ids import RULES, parse_forms
+from fedonce.message import BITS
+from fedonce.tables import KINDS, did_you_mean
+from fedonce.terminal import duration
+
+if TYPE_CHECKING:
+    from fedonce.multiround import Rounds
+    from fedonce.privacy.budget import Plan
+
+WHAT = "run file"
+MOST_ROWS = 2**40
+_EPOCHS, _BITS = whole(1, 10**6), one_of(*sorted(BITS))
+_COUNT = whole(1, MOST_ROWS)
+
+
+def _are_columns(value: Any) -> bool:
+    # The commands separate columns by commas, and a model that was trained here is used by them, too.
+    return NAMES.fits(value) and not any("," in name for name in value)
+
+
+_COLUMNS = Kind("a list of names of columns, one or more, each once and without commas", _are_columns)
+_LEARNING = {
+    "learner": NAME, "dim": whole(1, 2**20), "bits": _BITS, "epochs": _EPOCHS, "noise": number(0, below=1e6)
+}  # fmt: skip
+KEYS = {
+    "run": NAME, "table": TEXT, "id": TEXT, "label": TEXT, "guests": NAMES, "kit": TEXT, "deadline": TEXT,
+    "min_guests": whole(0, 10**6), **_LEARNING, "seed": whole(0, 2**32 - 1), "task": one_of("classification", "regression"),
+    "columns": _COLUMNS, "drop": _COLUMNS, "types": TABLE, "recipe": one_of("default", "paper"), "host_epochs": _EPOCHS,
+    "align": FLAG, "reveal": one_of(*REVEAL), "normalise_ids": TEXT, "secret": TEXT,
+    "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),
+    "budget": TABLE, "guest": TABLE,
+}  # fmt: skip
+GUEST_KEYS = _LEARNING | {"columns": NAMES, "rows": _COUNT}
+ROUNDS_KEYS = {
+    "rounds": whole(1, 10**9), "epochs": number(0, above=True), "bytes": _COUNT, "batch": whole(1, 10**9),
+    "rate": number(0, above=True), "bits": _BITS,
+}  # fmt: skip
+BUDGET_KEYS = {
+    "epsilon": Kind("a number above 0 (inf: clip, without noise)", lambda value: type(value) in (int, float) and value > 0),
+    "delta": number(0, above=True, below=1), "accountant": one_of("pld", "rdp", "reference"),
+    "division": one_of("moments", "simple"), "public": TEXT, "rows": _COUNT,
+}  # fmt: skip
+REQUIRED = {
+    "run": '"churn-2026"', "table": '"bank.csv"', "id": '"customer_id"', "label": '"churned"', "guests": '["shop", "telco"]',
+    "task": '"classification"', "epsilon": "4.0", "delta": "1e-5", "public": '"bank-public.toml"',
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A privacy budget for all parties; `rows` is how many each has, where that is public, None: as many as the host."""
+
+    epsilon: float
+    delta: float
+    public: Path
+    accountant: str = "pld"
+    division: str = "moments"
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """One training, as the host wants it.
+
+    Parameters
+    ----------
+    path : path
+        The file; `table`, `kit`, `secret` and a budget's `public` are found from its folder.
+    run, table, id, label, guests
+        Name of the training, the host's table, its columns of ids and of labels, who is asked.
+    kit : path, optional
+        The host's kit; None: named elsewhere.
+    deadline : float
+        Seconds to wait for all guests together.
+    min_guests : int
+        Fewer answers are an error.
+    learner, dim, bits, epochs, noise
+        How guests learn, where `guest` says nothing else.
+    guest : dict by guest
+        What differs for a guest: of learner, dim, bits, epochs, noise, columns and rows.
+    seed : int
+        Of host and guests; as `random_state` of an estimator.
+    task : str, optional
+        "classification" or "regression"; None: by the labels.
+    columns, drop, types
+        Of the host's own table, as for the commands; see `table_settings`.
+    recipe, host_epochs
+        How the host trains.
+    align, reveal
+        Whether private set intersection comes first, and who learns which rows are shared.
+    forms : tuple of str
+        How ids are made alike (`normalise_ids`).
+    secret : path, optional
+        The parties' secret, for keyed ids.
+    rounds : dict, optional
+        Fields of `multiround.Rounds`.
+    budget : Budget, optional
+        Differential privacy.
+    digest : str
+        Names all that makes another training if it changes: not the kit, the deadline and the least number of guests.
+    """
+
+    path: Path
+    run: str
+    table: Path
+    id: str
+    label: str
+    guests: tuple[str, ...]
+    kit: Path | None = None
+    deadline: float = 3600.0
+    min_guests: int = 1
+    learner: str = "auto"
+    dim: int = 8
+    bits: int = 8
+    epochs: int | None = None
+    noise: float = 0.0
+    guest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    seed: int = 0
+    task: str | None = None
+    columns: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    recipe: str = "default"
+    host_epochs: int | None = None
+    align: bool = False
+    reveal: str = "both"
+    forms: tuple[str, ...] = ()
+    secret: Path | None = None
+    rounds: Mapping[str, Any] | None = None
+    budget: Budget | None = None
+    digest: str = ""
+
+    @classmethod
+    def read(cls, path: Path | str) -> RunFile:
+        """Read a run file; raise InputError where something of it cannot be meant."""
+        path = Path(path)
+        content = load(path, WHAT)
+        _check_top(path, content)
+        _check_guests(path, content)
+        given: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
+        }
+        given |= {name: path.parent / given[name] for name in ("table", "kit", "secret") if name in given}
+        given |= {"rounds": _rounds(path, given.get("rounds")), "budget": _budget(path, given.get("budget"))}
+        given |= {"forms": _forms(path, given.pop("normalise_ids", ""))}
+        given |= {"deadline": _deadline(path, given.get("deadline", "1h"))}
+        _check_together(path, given)
+        return cls(path, digest=_digest(content), **given)
+
+    def check_guests(self, known: Sequence[str]) -> None:
+        """Raise where a guest is not one of the federation's."""
+        for guest in self.guests:
+            if guest not in known:
+                hint = did_you_mean(guest, known)
+                raise InputError(f"{self.path}: 'guests' names {guest!r}, and the federation has no such guest{hint}")
+
+    def learn_settings(self, guest: str) -> dict[str, Any]:
+        """Return how a guest is asked to learn: keyword arguments of `asking.Request`."""
+        own = self._of(guest)
+        settings = {name: own.get(name, getattr(self, name)) for name in _LEARNING}
+        columns = own.get("columns")
+        return settings | {"noise": float(settings["noise"]), "columns": None if columns is None else tuple(columns)}
+
+    def table_settings(self) -> dict[str, Any]:
+        """Return how the host's table is read: keyword arguments of `workflow.labelled_table` and `workflow.read`."""
+        return {
+            "id": self.id, "label": self.label, "columns": None if self.columns is None else ",".join(self.columns),
+            "drop": ",".join(self.drop) or None, "types": [f"{name}={kind}" for name, kind in self.types.items()],
+        }  # fmt: skip
+
+    def rounds_settings(self) -> Rounds | None:
+        """Return how to train on together; None: not at all."""
+        from fedonce.multiround import Rounds
+
+        return None if self.rounds is None else Rounds(**self.rounds)
+
+    def plan(self, host: str, n_rows: int) -> Plan | None:
+        """Return the privacy plan of the host and all guests, None without a budget; the same each time.
+
+        `n_rows` is how many rows the host has, unless the budget's `rows` says it: numbers of rows are public. A guest has as
+        many as its own `rows` says, or else as many as the host. They steer how long and on how large samples parties train;
+        the price is that of the steps that are planned, however many rows there are.
+        """
+        if self.budget is None:
+            return None
+        from fedonce import learners, private
+        from fedonce.aggregation import find_recipe
+
+        if host in self.guests:
+            raise InputError(f"{self.path}: 'guests' names {host!r}, which is the host.")
+        own = self.budget.rows or n_rows
+        rows = {guest: int(self._of(guest).get("rows", own)) for guest in self.guests}
+        least = 1 / max(own, *rows.values())
+        if self.budget.delta > least:
+            must_be = f"at most 1 / rows ({least:.3g}): a larger one lets a whole row slip out"
+            raise wrong(self.path, "delta", must_be, self.budget.delta, "budget")
+        owner = str(self.path)
+        guests = {}
+        for guest in self.guests:
+            settings = self.learn_settings(guest)
+            guests[guest] = learners.make(settings["learner"], settings["epochs"], owner)
+        recipe = find_recipe(self.recipe, self.host_epochs, (1,), owner, self.task)
+        return private.plan(
+            host, recipe, own, guests, rows, self.budget.epsilon, self.budget.delta, self.budget.accountant, self.budget.division
+        )  # fmt: skip
+
+    def _of(self, guest: str) -> Mapping[str, Any]:
+        if guest not in self.guests:
+            raise InputError(f"{self.path}: 'guests' does not name {guest!r}{did_you_mean(guest, self.guests)}")
+        return self.guest.get(guest, {})
+
+
+def _check_top(path: Path, content: Mapping[str, Any]) -> None:
+    """Check what stands above all sections."""
+    if isinstance(content.get("guests"), dict):
+        name = next(iter(content["guests"]), "shop")
+        raise InputError(
+            f"{path}: 'guests' must be a list, as in [\"{name}\"]; what one guest does differently is in [guest.{name}]."
+        )
+    check(path, WHAT, content, KEYS)
+    needed(path, content, ("run", "table", "id", "label", "guests"), REQUIRED)
+    check_learner(path, content.get("learner", "auto"))
+    if content["label"] == content["id"]:
+        raise wrong(path, "label", "another column than 'id'", content["label"])
+    if content.get("min_guests", 1) > len(content["guests"]):
+        raise wrong(
+            path, "min_guests", f"at most the number of guests, {len(content['guests'])}", content["min_guests"]
+        )
+    for name, kind in content.get("types", {}).items():
+        if kind not in KINDS or "=" in name:
+            raise wrong(path, name, f"one of {', '.join(KINDS)}, and the name without '='", kind, "types")
+    if "reveal" in content and not content.get("align"):
+        raise wrong(path, "reveal", "left out, or beside align = true", content["reveal"])
+
+
+def _check_guests(path: Path, content: Mapping[str, Any]) -> None:
+    """Check what guests do differently."""
+    for name, own in content.get("guest", {}).items():
+        section = f"guest.{name}"
+        if name in GUEST_KEYS and not isinstance(own, dict):
+            raise InputError(
+                f"{path}: {name!r} stands in [guest]; name the guest, as in [guest.{content['guests'][0]}]."
+            )
+        if name not in content["guests"]:
+            hint = did_you_mean(name, content["guests"])
+            raise InputError(f"{path}: [{section}] is about a guest that 'guests' does not name{hint}")
+        if not isinstance(own, dict):
+            raise wrong(path, name, "a table of settings", own, "guest")
+        check(path, WHAT, own, GUEST_KEYS, section, KEYS)
+        check_learner(path, own.get("learner", "auto"), "learner", section)
+
+
+def _check_together(path: Path, content: Mapping[str, Any]) -> None:
+    """Refuse what does not go together: each of rounds, noise and a budget excludes the others."""
+    own, rounds, budget = content.get("guest", {}), content["rounds"] is not None, content["budget"] is not None
+    noisy = [f"[guest.{name}]" for name in own if own[name].get("noise")] + (["noise"] if content.get("noise") else [])
+    if rounds and noisy:
+        raise InputError(
+            f"{path}: there are rounds, and noise ({noisy[0]}); rounds send values without noise. Take one of them out."
+        )
+    if budget:
+        if rounds:
+            raise InputError(
+                f"{path}: there are rounds, and [budget]; rounds have no private version. Take one of them out."
+            )
+        if noisy:
+            raise InputError(
+                f"{path}: there is noise ({noisy[0]}), and [budget]; that noise is made by figures of private rows that no "
+                "budget prices. Take one of them out."
+            )
+        if "task" not in content:
+            raise InputError(
+                f"{path} has [budget] and no 'task': with a budget it is not read off the labels. Write above the first section: "
+                f"task = {REQUIRED['task']}"
+            )
+    counted = [name for name in own if "rows" in own[name]]
+    if counted and not budget:
+        raise InputError(
+            f"{path}: 'rows' in [guest.{counted[0]}] serves a privacy budget; add [budget], or leave it out."
+        )
+
+
+def _rounds(path: Path, given: Any) -> dict[str, Any] | None:
+    if given is None or (isinstance(given, int) and given == 0):
+        return None
+    if isinstance(given, int):
+        check(path, WHAT, {"rounds": given}, ROUNDS_KEYS)
+        return {"rounds": given}
+    check(path, WHAT, given, ROUNDS_KEYS, "rounds", KEYS)
+    if not {"rounds", "epochs", "bytes"} & set(given):
+        raise InputError(
+            f"{path}: [rounds] must say when training ends; write for example: rounds = 2000 (or epochs, or bytes)"
+        )
+    return dict(given)
+
+
+def _budget(path: Path, given: Mapping[str, Any] | None) -> Budget | None:
+    if given is None:
+        return None
+    check(path, WHAT, given, BUDGET_KEYS, "budget", KEYS)
+    needed(path, given, ("epsilon", "delta", "public"), REQUIRED, "budget")
+    return Budget(**{**given, "public": path.parent / given["public"]})
+
+
+def _deadline(path: Path, text: str) -> float:
+    try:
+        seconds = duration(text)
+    except InputError:
+        seconds = math.nan
+    if not seconds > 0:
+        raise wrong(path, "deadline", "a time like 90s, 30m, 2h or 1d", text)
+    return seconds
+
+
+def _forms(path: Path, text: str) -> tuple[str, ...]:
+    try:
+        return parse_forms(text)
+    except InputError:
+        raise wrong(path, "normalise_ids", f"some of {', '.join(RULES)}, with commas", text) from None
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    """Return 32 hex digits that name what is trained, and how; not how long anybody waits."""
+    matters = {key: value for key, value in content.items() if key not in ("kit", "deadline", "min_guests")}
+    return hashlib.sha256(json.dumps(matters, sort_keys=True).encode()).hexdigest()[:32]
