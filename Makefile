@@ -11,13 +11,21 @@ export FEDONCE_DATA
 FEDONCE_PAPER ?= $(wildcard ../shared/paper/fedonce.tex)
 export FEDONCE_PAPER
 
-.PHONY: demo test lint bench results experiments report clean
+.PHONY: demo federation-demo test test-federation lint bench results experiments report clean
 
 demo: $(VENV)/.report
 	$(BIN)/fedonce demo --out fedonce-demo
 
+# A federation of six processes on this machine: a minute or two. Ends what it started, also on Ctrl-C.
+federation-demo: $(VENV)/.nvflare
+	$(BIN)/fedonce federation demo --out fedonce-federation-demo
+
 test: $(VENV)/.test $(VENV)/.xgboost
-	$(BIN)/python -m pytest -n 2 --dist loadscope --durations=10
+	$(BIN)/python -m pytest -m "not federation" -n 2 --dist loadscope --durations=10
+
+# Real servers and guests as processes on loopback, killed and frozen among other things.
+test-federation: $(VENV)/.test
+	$(BIN)/python -m pytest tests/federation -m federation -n 2 --dist loadfile --durations=10
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -65,4 +73,4 @@ $(VENV)/.xgboost: $(VENV)/bin/python constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) fedonce-demo
+	rm -rf $(VENV) fedonce-demo fedonce-federation-demo

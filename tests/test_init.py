@@ -33,7 +33,7 @@ LAYERS = [
     {"workflow", "cli_options"},
     {"federation", "engine/nvflare"},
     {"cli_guest", "cli_host", "cli_privacy", "cli_keys", "cli_align", "cli_export", "cli_federation_kits"},
-    {"cli_federation"},
+    {"cli_federation", "cli_federation_demo"},
     {"cli"},
 ]
 

@@ -15,7 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-import fedonce.cli_federation  # noqa: F401  # adds `fit` and `predict`
+import fedonce.cli_federation  # adds `fit` and `predict`
+import fedonce.cli_federation_demo  # noqa: F401  # adds `demo`
 from fedonce import __version__
 from fedonce.cli_align import align
 from fedonce.cli_export import export

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -179,6 +180,39 @@ class Parties:
                 return
             time.sleep(0.3)
         raise AssertionError(f"job processes stay: {busy}")
+
+    def wait_until(self, is_so, what: str, timeout: float = 60):
+        """Wait until a function returns something true, and return that."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            if found := is_so():
+                return found
+            time.sleep(0.1)
+        raise AssertionError(f"never: {what}")
+
+    def wait_for_state(self, guest: str, timeout: float = 60) -> None:
+        """Wait until a guest that learns has put its epochs on disk."""
+        folder = self.kits / guest / "answers"
+        self.wait_until(lambda: list(folder.glob("*/state/*.safetensors")), f"{guest} kept a state", timeout)
+
+    def forget(self, guest: str) -> None:
+        """Remove what a guest keeps, so that it learns from the start."""
+        shutil.rmtree(self.kits / guest / "answers", ignore_errors=True)
+
+    def jobs(self) -> dict[str, str]:
+        """Return jobs that the server has not finished, with their state."""
+        session = sites.open_session(self.kit("bank"))
+        try:
+            listed = session.list_jobs()
+        finally:
+            sites.close_session(session)
+        found = {str(job["job_name"]): str(job["status"]) for job in listed}
+        return {name: status for name, status in found.items() if not status.startswith("FINISHED")}
+
+    def settle(self, timeout: float = 60) -> None:
+        """Wait until no job is left, neither as a process nor at the server; fail where one stays."""
+        self.idle(timeout)
+        self.wait_until(lambda: not self.jobs(), "the server has no job left", timeout)
 
     def close(self) -> None:
         for process in self.hosts:

@@ -21,24 +21,30 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.streamers.file_streamer import FileStreamer
 from nvflare.fuel.f3.stats_pool import StatsPoolManager
 
-from fedonce.federation.jobs import CHANNEL, MESSAGE, PROGRESS, REQUEST, ROUND
+from fedonce.federation.jobs import CHANNEL, MESSAGE, PATIENCE, PROGRESS, REQUEST, ROUND, SILENCE
 
 if TYPE_CHECKING:
-    from fedonce.federation.answering import RoundsDesk
+    from fedonce.federation.work import RoundsDesk
 
 ALIVE = 2.0  # seconds between two signs of life
 CHUNK, CHUNK_SECONDS = 4 << 20, 60.0
 TRIES = 5  # of sending a message
-PATIENCE = 120.0  # seconds that a guest waits for the host's next word during rounds
 
 logger = logging.getLogger(__name__)
 
 
 class Answer(Executor):  # type: ignore[misc]
-    """Answer the request that came with the job."""
+    """Answer the request that came with the job.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    patience : float
+        Seconds that the guest waits for the host's next word during rounds.
+    """
+
+    def __init__(self, patience: float = PATIENCE * SILENCE) -> None:
         super().__init__()
+        self.patience = patience
         self.told: dict[str, Any] = {"state": "starting"}
         self.rounds: RoundsDesk | None = None
         self.last_word = 0.0
@@ -102,7 +108,7 @@ class Answer(Executor):  # type: ignore[misc]
         fl_ctx.get_engine().register_aux_message_handler(ROUND, self._round)
         self._tell("rounds")
         while not self.closed.wait(0.2) and not abort_signal.triggered:
-            if time.monotonic() - self.last_word > PATIENCE:
+            if time.monotonic() - self.last_word > self.patience:
                 return "silent"
         return "closed"
 

@@ -11,12 +11,14 @@ MESSAGE, PROGRESS, ROUND = "message", "fedonce.progress", "fedonce.round"  # top
 REQUEST = "request.fedonce"  # beside the job's configuration
 ANSWERS = "answers"  # in the job's folder at the server: NAME.fedonce and NAME.json
 SILENCE = 30.0  # seconds without a sign of a guest after which its job ends, so that another can take its place
+PATIENCE = 4  # times `silence`: how long a guest waits for the host's next word during rounds
 
 
 def write_job(folder: Path, name: str, requests: Mapping[str, bytes], silence: float = SILENCE) -> Path:
     """Write a job for some guests, with a request each, into a folder."""
     server = {"workflows": [_component("collect", "server_app.Collect", guests=list(requests), silence=silence)]}
-    guest = {"executors": [{"tasks": ["*"], "executor": _component("answer", "guest_app.Answer")}]}
+    answer = _component("answer", "guest_app.Answer", patience=PATIENCE * silence)
+    guest = {"executors": [{"tasks": ["*"], "executor": answer}]}
     deploy = {"server": ["server"]}
     _write(folder / "server" / "config" / "config_fed_server.json", server)
     for party, data in requests.items():

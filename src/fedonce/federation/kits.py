@@ -210,6 +210,7 @@ def make_kits(server: str, host: str, guests: Sequence[str], out: str | Path, po
             for name in parties:
                 _lock(made / name)
                 os.rename(made / name, out / name)
+                _read_facts(out / name).harden()  # some of FLARE's files have paths
     except OSError as error:
         raise cannot_write(out, error) from None
     if old is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedonce.alignment import REVEAL
 from fedonce.errors import InputError
+from fedonce.federation.jobs import SILENCE
 from fedonce.federation.tomlfile import (
     FLAG,
     NAME,
@@ -54,7 +55,7 @@ _LEARNING = {
 }  # fmt: skip
 KEYS = {
     "run": NAME, "table": TEXT, "id": TEXT, "label": TEXT, "guests": NAMES, "kit": TEXT, "deadline": TEXT,
-    "min_guests": whole(0, 10**6), **_LEARNING, "seed": whole(0, 2**32 - 1), "task": one_of("classification", "regression"),
+    "silence": TEXT, "min_guests": whole(0, 10**6), **_LEARNING, "seed": whole(0, 2**32 - 1), "task": one_of("classification", "regression"),
     "columns": _COLUMNS, "drop": _COLUMNS, "types": TABLE, "recipe": one_of("default", "paper"), "host_epochs": _EPOCHS,
     "align": FLAG, "reveal": one_of(*REVEAL), "normalise_ids": TEXT, "secret": TEXT,
     "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),
@@ -102,6 +103,8 @@ class RunFile:
         The host's kit; None: named elsewhere.
     deadline : float
         Seconds to wait for all guests together.
+    silence : float
+        Seconds without a sign of a guest after which it is asked again.
     min_guests : int
         Fewer answers are an error.
     learner, dim, bits, epochs, noise
@@ -127,7 +130,7 @@ class RunFile:
     budget : Budget, optional
         Differential privacy.
     digest : str
-        Names all that makes another training if it changes: not the kit, the deadline and the least number of guests.
+        Names all that makes another training if it changes: not the kit, the times and the least number of guests.
     """
 
     path: Path
@@ -138,6 +141,7 @@ class RunFile:
     guests: tuple[str, ...]
     kit: Path | None = None
     deadline: float = 3600.0
+    silence: float = SILENCE
     min_guests: int = 1
     learner: str = "auto"
     dim: int = 8
@@ -173,7 +177,7 @@ class RunFile:
         given |= {name: path.parent / given[name] for name in ("table", "kit", "secret") if name in given}
         given |= {"rounds": _rounds(path, given.get("rounds")), "budget": _budget(path, given.get("budget"))}
         given |= {"forms": _forms(path, given.pop("normalise_ids", ""))}
-        given |= {"deadline": _deadline(path, given.get("deadline", "1h"))}
+        given |= {key: _time(path, key, given[key]) for key in ("deadline", "silence") if key in given}
         _check_together(path, given)
         return cls(path, digest=_digest(content), **given)
 
@@ -332,13 +336,13 @@ def _budget(path: Path, given: Mapping[str, Any] | None) -> Budget | None:
     return Budget(**{**given, "public": path.parent / given["public"]})
 
 
-def _deadline(path: Path, text: str) -> float:
+def _time(path: Path, key: str, text: str) -> float:
     try:
         seconds = duration(text)
     except InputError:
         seconds = math.nan
     if not seconds > 0:
-        raise wrong(path, "deadline", "a time like 90s, 30m, 2h or 1d", text)
+        raise wrong(path, key, "a time like 90s, 30m, 2h or 1d", text)
     return seconds
 
 
@@ -351,5 +355,5 @@ def _forms(path: Path, text: str) -> tuple[str, ...]:
 
 def _digest(content: Mapping[str, Any]) -> str:
     """Return 32 hex digits that name what is trained, and how; not how long anybody waits."""
-    matters = {key: value for key, value in content.items() if key not in ("kit", "deadline", "min_guests")}
+    matters = {key: value for key, value in content.items() if key not in ("kit", "deadline", "silence", "min_guests")}
     return hashlib.sha256(json.dumps(matters, sort_keys=True).encode()).hexdigest()[:32]

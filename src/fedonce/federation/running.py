@@ -151,7 +151,9 @@ class Training:
     @contextmanager
     def _engine(self, asked: Mapping[str, Request], check: Callable[[str, bytes], None]) -> Iterator[NvflareEngine]:
         received, least = self.folder / RECEIVED, self.file.min_guests
-        engine = NvflareEngine(self.kit, asked, self.end, received, least, check, self._watch)
+        engine = NvflareEngine(
+            self.kit, asked, self.end, received, least, check, self._watch, silence=self.file.silence
+        )
         try:
             yield engine
         finally:
@@ -373,7 +375,7 @@ def _facts(model: Path) -> dict[str, Any]:
     path = model / FOLDER / FACTS
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {"secret": None, "kit": str(found["kit"]), "models": dict(found["models"])} | found
+        return {"kit": str(found["kit"]), "models": dict(found["models"]), "secret": found["secret"]}
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"The folder {model} has no model that was trained over a federation; name the --out of `fedonce federation fit`."

@@ -203,9 +203,8 @@ def open_session(kit: Kit, timeout: float = 10.0) -> Any:
             f"fedonce federation start {shlex.quote(str(kit.path))}"
         )
     hardening.write_admin(kit.admin, kit.server, kit.port, kit.host)  # its paths are wrong where the kit was moved
-    logging.getLogger("nvflare").addHandler(
-        _NOWHERE
-    )  # what its threads have to say goes to the program's log, if to any
+    # What its threads have to say goes to the program's log, if there is one, and else nowhere.
+    logging.getLogger("nvflare").addHandler(_NOWHERE)
     with _silence():
         try:
             return api.new_secure_session(kit.admin_name, str(kit.admin), timeout=timeout, auto_login_max_tries=1)
