@@ -51,10 +51,12 @@ def _show(told: Demonstration) -> None:
     for column in ("model", "who took part", "accuracy", "seconds"):
         models.add_column(column, justify="right" if column in ("accuracy", "seconds") else "left")
     for model in told.models:
-        took_part = ", ".join(model.guests) or "-"
+        took_part = (", ".join(model.guests) or "-") + "".join(f" ({name} was late)" for name in model.late)
         models.add_row(model.name, took_part, f"{100 * model.accuracy:.1f} %", f"{model.seconds:.1f}")
     console.print(models)
-    sent = Table(title="what each guest sent to the host, in bytes", title_justify="left")
+    sent = Table(
+        title="what each guest sent for training, in bytes: values, the message, all on the wire", title_justify="left"
+    )
     for column in ("guest", "training", "payload", "message", "wire", "seconds"):
         sent.add_column(column, justify="left" if column in ("guest", "training") else "right")
     for each in told.sent:

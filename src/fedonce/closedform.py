@@ -8,7 +8,7 @@ the network stays a torch module. Tests compare it with autograd and torch.optim
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -125,42 +125,65 @@ class ClosedForm:
             np.matmul(scaled.T, inputs, out=weight_gradient)
             scaled.sum(axis=0, out=bias_gradient)
 
-    def update(self, optimizer: str, weight_decay: float = 0.0) -> Callable[[float], None]:
+    def update(self, optimizer: str, weight_decay: float = 0.0) -> FlatUpdate:
         """Return "adam", "adamw" or "sgd" for the flat parameter: torch's arithmetic without its bookkeeping."""
+        value = self.parameter.detach().numpy()
         if optimizer == "sgd":
-            return self._sgd(weight_decay)
-        return self._adam(weight_decay, decoupled=optimizer == "adamw")
+            return FlatSGD(value, self._gradient, weight_decay)
+        return FlatAdam(value, self._gradient, weight_decay, decoupled=optimizer == "adamw")
 
-    def _sgd(self, weight_decay: float) -> Callable[[float], None]:
-        value, gradient = self.parameter.detach().numpy(), self._gradient
 
-        def update(rate: float) -> None:
-            value.__isub__(rate * (gradient + weight_decay * value))
+class FlatSGD:
+    """Gradient steps on a flat parameter; it remembers nothing between them."""
 
-        return update
+    def __init__(self, value: NDArray[Any], gradient: NDArray[Any], weight_decay: float) -> None:
+        self.value, self.gradient, self.weight_decay = value, gradient, weight_decay
 
-    def _adam(self, weight_decay: float, decoupled: bool) -> Callable[[float], None]:
-        """Kingma and Ba (2015), or Loshchilov and Hutter (2019) where the decay is decoupled from the gradient."""
-        value, gradient = self.parameter.detach().numpy(), self._gradient
-        mean, square, steps = np.zeros_like(value), np.zeros_like(value), 0
+    def __call__(self, rate: float) -> None:
+        """Take a step."""
+        self.value -= rate * (self.gradient + self.weight_decay * self.value)
 
-        def update(rate: float) -> None:
-            nonlocal mean, square, steps
-            steps += 1
-            slope = gradient
-            if decoupled:
-                value.__imul__(1 - rate * weight_decay)
-            elif weight_decay:
-                slope = gradient + weight_decay * value
-            mean *= 0.9
-            mean += 0.1 * slope
-            square *= 0.999
-            square += 0.001 * (slope * slope)
-            spread = np.sqrt(square)
-            spread *= 1 / math.sqrt(1 - 0.999**steps)
-            spread += 1e-8
-            np.divide(mean, spread, out=spread)
-            spread *= rate / (1 - 0.9**steps)
-            value.__isub__(spread)
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what it remembers."""
+        return {}
 
-        return update
+    def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
+        """Take it back."""
+
+
+class FlatAdam:
+    """Kingma and Ba (2015), or Loshchilov and Hutter (2019) where the decay is decoupled from the gradient."""
+
+    def __init__(self, value: NDArray[Any], gradient: NDArray[Any], weight_decay: float, decoupled: bool) -> None:
+        self.value, self.gradient, self.weight_decay, self.decoupled = value, gradient, weight_decay, decoupled
+        self.mean, self.square, self.steps = np.zeros_like(value), np.zeros_like(value), 0
+
+    def __call__(self, rate: float) -> None:
+        """Take a step."""
+        self.steps += 1
+        slope, mean, square = self.gradient, self.mean, self.square
+        if self.decoupled:
+            self.value *= 1 - rate * self.weight_decay
+        elif self.weight_decay:
+            slope = slope + self.weight_decay * self.value
+        mean *= 0.9
+        mean += 0.1 * slope
+        square *= 0.999
+        square += 0.001 * (slope * slope)
+        spread = np.sqrt(square)
+        spread *= 1 / math.sqrt(1 - 0.999**self.steps)
+        spread += 1e-8
+        np.divide(mean, spread, out=spread)
+        spread *= rate / (1 - 0.9**self.steps)
+        self.value -= spread
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Return what it remembers."""
+        return {"mean": self.mean, "square": self.square, "steps": np.asarray(self.steps)}
+
+    def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
+        """Take it back."""
+        self.mean, self.square, self.steps = tensors["mean"], tensors["square"], int(tensors["steps"])
+
+
+FlatUpdate = FlatSGD | FlatAdam

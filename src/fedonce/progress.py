@@ -20,7 +20,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,7 +29,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as save_tensors
 from torch import nn
 
-from fedonce.closedform import ClosedForm
 from fedonce.disk import make_folder, write_file
 from fedonce.envelope import checksum
 from fedonce.errors import InputError, parameter_error
@@ -104,9 +102,8 @@ class Progress:
 
     def forget(self) -> None:
         """Remove what was kept."""
-        with suppress(
-            OSError
-        ):  # what is left over does no harm: it belongs to a learning that is known by its fingerprint
+        # What is left over does no harm: it belongs to a learning that is known by its fingerprint.
+        with suppress(OSError):
             for path in [] if self.folder is None else list(Path(self.folder).iterdir()):
                 if _OURS.fullmatch(path.name):
                     path.unlink()
@@ -160,25 +157,6 @@ class Remembers(Protocol):
         """Take it back."""
 
 
-class _ClosedFormMemory:
-    """What `ClosedForm.update` remembers: running means and a number of steps, which lie in its closure ("sgd": nothing)."""
-
-    def __init__(self, update: Update) -> None:
-        if not isinstance(update, FunctionType) or update.__module__ != ClosedForm.__module__:
-            raise InputError(
-                "A training can be kept where its update comes from Training or ClosedForm; leave 'memory' out."
-            )
-        cells = zip(update.__code__.co_freevars, update.__closure__ or (), strict=True)
-        self.cells = {name: cell for name, cell in cells if name in ("mean", "square", "steps")}
-
-    def state(self) -> Tensors:
-        return {name: np.asarray(cell.cell_contents) for name, cell in self.cells.items()}
-
-    def restore(self, tensors: Tensors) -> None:
-        for name, cell in self.cells.items():
-            cell.cell_contents = int(tensors[name]) if name == "steps" else tensors[name]
-
-
 class Watch:
     """One training under the eyes of a `Progress`; without `memory` it is told and not kept."""
 
@@ -190,7 +168,7 @@ class Watch:
         self.path: Path | None = None
         if memory is not None and (path := progress.next_file()) is not None:
             self.path, self.memory = path, memory
-            self.update: Remembers = update if isinstance(update, Remembers) else _ClosedFormMemory(update)
+            self.update = _remembering(update)
             # A state is of this very training where both began alike, weights, generators and all.
             start = checksum(KIND, {"training": repr(training), "rng": self._rng()}, self._tensors())
             self.header = {"fingerprint": progress.fingerprint, "start": start}
@@ -246,6 +224,14 @@ class Watch:
         content = json.dumps({"history": history, "rng": self.rng.bit_generator.state})
         header = {**self.header, "content": content}
         return bytes(save_tensors(tensors, metadata={**header, "checksum": checksum(KIND, header, tensors)}))
+
+
+def _remembering(update: Update) -> Remembers:
+    if not isinstance(update, Remembers):
+        raise InputError(
+            "A training can be kept where its update comes from Training or ClosedForm; leave 'memory' out."
+        )
+    return update
 
 
 def _read(path: Path, expected: Mapping[str, str]) -> tuple[dict[str, Any], Tensors]:

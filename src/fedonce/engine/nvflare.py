@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from fedonce.training import Training
 PAUSE = 0.3  # seconds between two looks at the jobs
 AGAIN = 3.0  # seconds before a job is submitted anew
 READY = 60.0  # seconds for a guest to get ready for rounds
+POSTS = 3  # times that a word is posted
 LAST_WORD = 5.0  # seconds for a guest to say how its rounds went
 DONE = ("received", "refused", "late")
 JOBS = "jobs.json"
@@ -58,7 +60,9 @@ class Stand:
     wire: int | None = None
     seconds: float | None = None  # of the job, at the guest
     waited: float | None = None  # from asking to receiving, at the host
-    again: float = field(default=0.0, repr=False)
+    what: str = field(default="learn", repr=False)
+    again: float = field(default=0.0, repr=False)  # when to ask again
+    heard: float = field(default=0.0, repr=False)  # when the server last had something to say of the job
 
     @property
     def told(self) -> dict[str, Any]:
@@ -116,6 +120,7 @@ class NvflareEngine:
     tuned: dict[str, str] = field(default_factory=dict, init=False)  # guests that closed rounds, and their new model
     gradients: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
     live: dict[str, Stand] = field(default_factory=dict, init=False, repr=False)
+    turn: int = field(default=0, init=False, repr=False)  # of rounds: how many words there were
     _session: Any = field(default=None, init=False, repr=False)
 
     @property
@@ -139,17 +144,17 @@ class NvflareEngine:
         model_folder(self.folder)
         self._session = self._session or open_session(self.kit)  # a server that is not there is told at once
         began = time.monotonic()
-        before = self._kept()
-        self.stands = {name: self._stand(name, request, before.get(name, {})) for name, request in asked.items()}
+        self._stop_others(asked)
+        self.stands = {name: self._stand(name, request) for name, request in asked.items()}
         try:
             while self._open() and time.monotonic() < self.deadline:
                 for stand in self._open():
-                    self._look(stand, asked[stand.guest], began)
+                    if time.monotonic() < self.deadline:  # a server that does not answer costs seconds a guest
+                        self._look(stand, asked[stand.guest], began)
                 if self._open():
                     time.sleep(max(0.0, min(PAUSE, self.deadline - time.monotonic())))
         finally:
-            for stand in self._open():
-                self._give_up(stand)
+            self._give_up()
         received = {name: stand.data for name, stand in self.stands.items() if stand.data is not None}
         if len(received) < self.least:
             raise AbsentPartyError(self._too_few(received))
@@ -164,12 +169,10 @@ class NvflareEngine:
     def _open(self) -> list[Stand]:
         return [stand for stand in self.stands.values() if stand.state not in DONE]
 
-    def _stand(self, name: str, request: Request, before: Mapping[str, Any]) -> Stand:
+    def _stand(self, name: str, request: Request) -> Stand:
         """Return where a guest stands at the start: what arrived before is taken, and a job that was asked before goes on."""
-        stand = Stand(name, request.fingerprint)
-        if before.get("fingerprint") != stand.fingerprint:
-            return stand
-        stand.job = before.get("job")
+        stand = Stand(name, request.fingerprint, what=request.what, heard=time.monotonic())
+        stand.job = self._kept().get(stand.fingerprint, {}).get("job")
         kept = self.folder / f"{stand.fingerprint}.fedonce"
         if kept.exists():
             self._accept(stand, kept.read_bytes())
@@ -182,18 +185,28 @@ class NvflareEngine:
                 self._submit(stand, request)
             return
         meta = self._call("get_job_meta", stand.job)
-        if meta is None:
+        if meta is None:  # it is the server that is away, not the job
+            stand.heard = time.monotonic()
             return
         status = str(meta.get("status", ""))
         if status.startswith("FINISHED"):
             self._collect_ended(stand, status, began)
         elif status != "RUNNING":
+            stand.heard = time.monotonic()
             self._note(stand, "queued")
         elif told := self._ask_progress(stand):
             if told["state"] == "sent" and (data := self._take(stand)) is not None:
                 self._conclude(stand, told, data, began)
             elif told.get("done") and told["state"] != "sent":
+                if told["state"] == "silent":
+                    self._stop_job(stand)  # FLARE would wait for the guest's process
                 self._conclude(stand, told, None, began)
+        elif self._is_dumb(stand):  # its process at the server is gone, and the server has not noticed
+            self._stop_job(stand)
+            self._conclude(stand, {"reason": "the job did not answer"}, None, began)
+
+    def _is_dumb(self, stand: Stand) -> bool:
+        return time.monotonic() - stand.heard > self.silence
 
     def _submit(self, stand: Stand, request: Request) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -202,8 +215,8 @@ class NvflareEngine:
                 "submit_job", str(write_job(Path(folder), name, {stand.guest: request.to_bytes()}, self.silence))
             )
         if job is not None:
-            stand.job, stand.tries = job, stand.tries + 1
-            self._keep()
+            stand.job, stand.tries, stand.heard = job, stand.tries + 1, time.monotonic()
+            self._keep(stand)
             self._note(stand, "queued")
 
     def _ask_progress(self, stand: Stand) -> dict[str, Any] | None:
@@ -212,6 +225,7 @@ class NvflareEngine:
         state = ((told or {}).get("guests") or {}).get(stand.guest)
         if not isinstance(state, dict) or not isinstance(state.get("state"), str):
             return None
+        stand.heard = time.monotonic()
         if not state.get("done"):
             self._note(stand, _plain(state["state"]), epoch=(_whole(state.get("epoch")), _whole(state.get("epochs"))))
         return state
@@ -230,13 +244,13 @@ class NvflareEngine:
 
     def _collect_ended(self, stand: Stand, status: str, began: float) -> None:
         """Take what an ended job left behind; the server then keeps nothing that the host has."""
-        found = self._download(stand)
-        if found is not None:
-            job = stand.job
-            told, data = found
-            why = f"the job ended without an answer ({status.partition(':')[2].lower()})"
-            self._conclude(stand, {"reason": why} | told, data, began)
-            self._call("delete_job", job)
+        job, found = stand.job, self._download(stand)
+        if found is None and not self._is_dumb(stand):
+            return  # try again: the server may have had no time
+        told, data = found or ({}, None)
+        why = f"the job ended without an answer ({status.partition(':')[2].lower()})"
+        self._conclude(stand, {"reason": why} | told, data, began)
+        self._call("delete_job", job)
 
     def _conclude(self, stand: Stand, told: Mapping[str, Any], data: bytes | None, began: float) -> None:
         """Note how a job went; without an answer, the guest is asked again."""
@@ -252,7 +266,7 @@ class NvflareEngine:
         else:
             stand.again = time.monotonic() + AGAIN
             self._note(stand, "failed", _plain(told.get("reason")) or f"the guest went {_plain(state) or 'away'}")
-        self._keep()
+        self._keep(stand)
 
     def _download(self, stand: Stand) -> tuple[dict[str, Any], bytes | None] | None:
         """Return what the server noted of a job, and the guest's file; None: not to be had now."""
@@ -280,16 +294,28 @@ class NvflareEngine:
         stand.data = data
         self._note(stand, "received")
 
-    def _give_up(self, stand: Stand) -> None:
-        """Stop waiting for a guest, and leave no job behind."""
-        self._stop_job(stand)
-        self._note(stand, "late", stand.reason)
-        self._keep()
+    def _give_up(self) -> None:
+        """Stop waiting, and leave no job behind."""
+        there = True  # a server that is away is not sought for every guest
+        for stand in self._open():
+            if there:
+                self._stop_job(stand)
+                there = self._session is not None
+            self._note(stand, "late", stand.reason)
 
     def _stop_job(self, stand: Stand) -> None:
-        if stand.job is not None:
-            self._call("abort_job", stand.job)
+        """End a job. One that cannot be ended now stays written down: who starts again finds it."""
+        if stand.job is not None and self._call("abort_job", stand.job) is not None:
             stand.job = None
+        self._keep(stand)
+
+    def _stop_others(self, asked: Mapping[str, Request]) -> None:
+        """End jobs of an earlier start of this host that ask the same guests for something that is not wanted any more."""
+        for fingerprint, job in self._kept().items():
+            request = asked.get(str(job.get("guest")))
+            if request is not None and request.what == job.get("what") and request.fingerprint != fingerprint:
+                self._call("abort_job", str(job.get("job")))
+                self._keep(Stand(request.guest, fingerprint))
 
     def _note(
         self, stand: Stand, state: str, reason: str = "", epoch: tuple[int | None, int | None] = (None, None)
@@ -299,17 +325,20 @@ class NvflareEngine:
         if before != (state, reason, *epoch):
             self.watch(stand)
 
-    def _kept(self) -> dict[str, Any]:
+    def _kept(self) -> dict[str, dict[str, Any]]:
+        """Return the jobs that are written down, by the fingerprints of their requests."""
         try:
             found = json.loads((self.folder / JOBS).read_text(encoding="utf-8"))
-            return found if isinstance(found, dict) else {}
-        except (OSError, ValueError):
+            return {name: job for name, job in found.items() if isinstance(job, dict)}
+        except (OSError, ValueError, AttributeError):
             return {}
 
-    def _keep(self) -> None:
-        """Write down which job asks whom, so that a host that starts again finds them."""
-        jobs = {name: {"fingerprint": stand.fingerprint, "job": stand.job} for name, stand in self.stands.items()}
-        write_file(self.folder / JOBS, json.dumps(self._kept() | jobs).encode(), private=True)
+    def _keep(self, stand: Stand) -> None:
+        """Write down which job asks whom, so that a host that starts again finds it."""
+        jobs = {name: job for name, job in self._kept().items() if name != stand.fingerprint}
+        if stand.job is not None:
+            jobs[stand.fingerprint] = {"guest": stand.guest, "what": stand.what, "job": stand.job}
+        write_file(self.folder / JOBS, json.dumps(jobs).encode(), private=True)
 
     def _call(self, method: str, *arguments: Any) -> Any:
         """Call FLARE; None where it did not work: a server that is away may come back, and the deadline ends all waiting."""
@@ -327,17 +356,15 @@ class NvflareEngine:
             logger.info("%s: %s", method, error)
         except Exception as error:  # FLARE raises many kinds
             logger.info("%s: %s: %s", method, type(error).__name__, error)
-            if not _is_about_job(error):
+            if method in ("get_job_meta", "submit_job") or not _is_about_job(error):
                 self._drop_session()
         return None
 
     def _drop_session(self) -> None:
+        """Leave a connection that is broken, without a farewell: that would wait for an answer."""
         session, self._session = self._session, None
-        try:
-            if session is not None:
-                session.close()
-        except Exception as error:  # it was broken already
-            logger.debug("closing the connection: %s", error)
+        with suppress(Exception):
+            session.api.close()
 
     def _too_few(self, received: Mapping[str, bytes]) -> str:
         came = f"only {', '.join(received)}" if received else "nobody"
@@ -353,7 +380,8 @@ class NvflareEngine:
         """Start a job at each guest, wait until it is ready, and return what the guests open with."""
         assert self.ask_rounds is not None
         asked = self.ask_rounds(rounds)
-        self.live = {name: Stand(name, request.fingerprint) for name, request in asked.items()}
+        self._stop_others(asked)
+        self.live = {name: Stand(name, request.fingerprint, what="rounds") for name, request in asked.items()}
         end = time.monotonic() + READY
         for stand in self.live.values():
             self._submit_live(stand, asked[stand.guest])
@@ -384,6 +412,9 @@ class NvflareEngine:
         closing = self._words({name: {"word": "close"} for name in self.live})
         self.tuned = {name: self.live[name].fingerprint for name in closing}
         self._count_rounds()
+        for stand in self.live.values():
+            stand.job = None
+            self._keep(stand)
         return closing
 
     def _count_rounds(self) -> None:
@@ -400,13 +431,14 @@ class NvflareEngine:
 
     def _words(self, words: Mapping[str, dict[str, Any]]) -> dict[str, bytes]:
         """Send a word to each guest, then collect their answers: guests work side by side."""
-        answers = {}
+        answers, end = {}, time.monotonic() + 2 * self.silence
+        self.turn += 1
         for name, word in words.items():
             gradient = base64.b64encode(self.gradients.get(name, b"")).decode()
-            self._call("do_app_command", self.live[name].job, "post", {"guest": name, "gradient": gradient, **word})
+            self._post(self.live[name], {"gradient": gradient, **word})
         self.gradients = {}
         for name in words:
-            answer = self._fetch(self.live[name])
+            answer = self._fetch(self.live[name], end)
             if answer is not None:
                 answers[name] = answer
         if words and not self.live:
@@ -416,17 +448,25 @@ class NvflareEngine:
             )
         return answers
 
-    def _fetch(self, stand: Stand) -> bytes | None:
+    def _post(self, stand: Stand, word: dict[str, Any]) -> None:
+        """Hand a word to the server. The same turn counts once there: what may have been lost can be posted again."""
+        for _ in range(POSTS):
+            if self._call("do_app_command", stand.job, "post", {"guest": stand.guest, "turn": self.turn, **word}):
+                return
+
+    def _fetch(self, stand: Stand, end: float) -> bytes | None:
         """Return a guest's answer; a guest that gives none is out of the rounds."""
-        end = time.monotonic() + 2 * self.silence
+        reason = ""
         while time.monotonic() < end:
-            told = self._call("do_app_command", stand.job, "fetch", {"guest": stand.guest})
-            if isinstance(told, dict) and told.get("state") == "here":
+            told = self._call("do_app_command", stand.job, "fetch", {"guest": stand.guest, "turn": self.turn})
+            if not isinstance(told, dict):  # the connection failed, or the job did; one of them may come back
+                time.sleep(PAUSE)
+            elif told.get("state") == "here":
                 return base64.b64decode(told.get("message") or "")
-            if not isinstance(told, dict) or told.get("state") != "waiting":
-                self._lose(stand, _plain((told or {}).get("reason")) or "it no longer answers")
-                return None
-        self._lose(stand, "it no longer answers")
+            elif told.get("state") != "waiting":
+                reason = _plain(told.get("reason"))
+                break
+        self._lose(stand, reason or "it no longer answers")
         return None
 
     def _submit_live(self, stand: Stand, request: Request) -> None:

@@ -50,10 +50,11 @@ TRIES = 5  # of the first training, on a machine that is so busy that guests who
 
 @dataclass(frozen=True)
 class Model:
-    """A model: who took part, how good it is on rows held back, and how long it took."""
+    """A model: who took part and who was late, how good it is on rows held back, and how long it took."""
 
     name: str
     guests: tuple[str, ...]
+    late: tuple[str, ...]
     accuracy: float
     seconds: float
 
@@ -101,7 +102,7 @@ def run(out: Path, tell: Tell = lambda line: None, port: int | None = None) -> D
     began = time.monotonic()
     out = _empty(out.absolute())
     held_back = write_tables(out)
-    with _one_thread(), _ended_by_signals(), _stopped_at_the_end(out / "kits"):
+    with _one_thread(), _ended_by_signals(), _stopped_at_the_end(out / "kits", tell):
         return _Play(out, tell, port or _free_port(), held_back).play(began)
 
 
@@ -179,7 +180,7 @@ class _Play:
             host = Host(HOST, random_state=workflow.estimator_seed(0))
             host.aggregate(own, label, [])
             found = host.predict(new, [])
-        return Model("the host alone", (), self._score(found), round(time.monotonic() - began, 1))
+        return Model("the host alone", (), (), self._score(found), round(time.monotonic() - began, 1))
 
     def _fit(self, name: str, deadline: str, refit: bool) -> tuple[running.Outcome, Model]:
         """Train by a run file; guests that come too late on a busy machine are waited for by the same command again."""
@@ -209,7 +210,8 @@ class _Play:
         write_table(self.out / predictions, workflow.columns_of(done.host, done.table, done.prediction.outputs))
         found = read_table(self.out / predictions, id="id").pop("prediction")[0]
         guests = tuple(outcome.fitted.traffic.per_guest)
-        return outcome, Model(name, guests, self._score(found), round(seconds, 1))
+        late = tuple(outcome.told["late"])
+        return outcome, Model(name, guests, late, self._score(found), round(seconds, 1))
 
     def _stop(self) -> None:
         for name in (*GUESTS, HOST):
@@ -259,10 +261,13 @@ def _stop_kits(kits: Path) -> None:
 
 
 @contextmanager
-def _stopped_at_the_end(kits: Path) -> Iterator[None]:
+def _stopped_at_the_end(kits: Path, tell: Tell) -> Iterator[None]:
     """End the parties' processes whatever happens; who presses Ctrl-C twice does not cut this short."""
     try:
         yield
+    except BaseException:
+        tell("ending what was started")
+        raise
     finally:
         before = {number: signal.signal(number, signal.SIG_IGN) for number in _signals()}
         try:

@@ -16,8 +16,8 @@ from fedonce.errors import FederationError
 PROJECT = "fedonce"
 HOST_ORG, GUEST_ORG = "host", "guest"  # FLARE compares organisations: a guest's is never the host's
 SCHEME = "http"  # web sockets over TLS: passes most firewalls
-GUEST_CLASSES = ["fedonce.federation.guest_app."]
-SERVER_CLASSES = ["fedonce.federation.server_app."]
+GUEST_CLASSES = ["fedonce.federation.guest_app.Answer"]  # these alone: a module would offer all that it imports
+SERVER_CLASSES = ["fedonce.federation.server_app.Collect"]
 
 _KEPT = {
     "server": {"server.key", "server.crt", "rootCA.pem", "fed_server.json"},

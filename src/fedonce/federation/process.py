@@ -1,14 +1,17 @@
 """The process of a site: FLARE's server or client, started from a kit with `python -m fedonce.federation.process KIT`.
 
-FLARE's client obeys its server: it answers commands to read files, to restart and to shut down, and asks its own permissions
-only where the server says so. Here a guest's client answers nothing but what a job needs, and its permissions have no exception.
+FLARE's server takes commands from every certificate of the federation, and its client obeys the server: it answers commands to
+read files, to restart and to shut down, and asks its own permissions only where the server says so. Here the server obeys nobody
+but the host's administrator; a guest's client answers nothing but what a job needs, and runs jobs that this administrator signed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -20,6 +23,8 @@ from typing import Any
 from fedonce.federation import hardening
 from fedonce.federation.kits import Kit, open_kit
 
+LAST_SIGN = 15  # seconds that the server holds a finished job open for a guest that is gone (FLARE: 15 minutes)
+_JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LOG_BYTES = 20 * 2**20  # of what a site prints; the part before is kept once
 
 # What FLARE's client may be asked: what a job needs from its start to its end.
@@ -33,6 +38,10 @@ ANSWERED = {
     "NotifyJobStatusProcessor",
     "StartJobProcessor",
 }
+# What a job's description may not hold: other ways to run it (containers, other interpreters), and what we have no use for.
+ODD = ("launcher_spec", "resource_spec", "scope", "stats_pool_config", "edge_method", "custom_props")
+
+logger = logging.getLogger("fedonce.federation.process")  # this module runs as __main__
 
 
 def run(kit: Kit) -> int:
@@ -41,38 +50,146 @@ def run(kit: Kit) -> int:
     from nvflare.private.fed.app.utils import version_check
 
     version_check()
+    guard(kit)
     folder = str(kit.site)
     common = ["secure_train=true", "config_folder=config"]
     if kit.role == "host":
         from nvflare.private.fed.app.server import server_train as flare
 
-        args = Namespace(workspace=folder, fed_server="fed_server.json", set=[*common, f"org={hardening.HOST_ORG}"])
+        end_old_jobs(kit)
+        said = [*common, f"org={hardening.HOST_ORG}", f"client_outcome_wait_timeout={LAST_SIGN}"]
+        args = Namespace(workspace=folder, fed_server="fed_server.json", set=said)
     else:
         from nvflare.private.fed.app.client import client_train as flare
 
-        guard(kit)
         said = [*common, f"org={hardening.GUEST_ORG}", f"uid={kit.name}"]
         args = Namespace(workspace=folder, fed_client="fed_client.json", set=said, local_rank=0)
     return int(MainProcessMonitor.run(main_func=flare.main, run_dir=folder, args=args) or 0)
 
 
+def end_old_jobs(kit: Kit) -> None:
+    """Let the server see that jobs ended with it when it was killed, and remove what they held of messages.
+
+    FLARE has a function for the former, which it does not call: such jobs would stay "running" for ever.
+    """
+    from nvflare.private.fed.app.deployer import server_deployer
+    from nvflare.private.fed.server.job_runner import JobRunner
+
+    for folder in kit.site.iterdir():
+        if folder.is_dir() and _JOB.fullmatch(folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    class Tidy(JobRunner):  # type: ignore[misc]
+        def run(self, fl_ctx: Any) -> None:
+            self.update_unfinished_jobs(fl_ctx)
+            super().run(fl_ctx)
+
+    server_deployer.JobRunner = Tidy
+
+
 def guard(kit: Kit) -> None:
-    """Leave the client the few commands that jobs need, and permissions without FLARE's exception for the role "super"."""
+    """Obey the host's administrator alone, in jobs that bring nothing but a request; log whatever is refused."""
+    permissions = json.loads((kit.site / "local" / "authorization.json").read_text())
+    _guard_rights(kit, permissions)
+    _guard_jobs()
+    if kit.role == "host":
+        _guard_login(kit)
+        _log_strangers()
+    else:
+        _guard_commands()
+
+
+def _guard_rights(kit: Kit, permissions: dict[str, Any]) -> None:
+    """Give rights to the host's administrator by name, and without FLARE's exception for the role "super"."""
     from nvflare.fuel.sec.authz import AuthorizationService
-    from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
     from nvflare.security.security import FLAuthorizer
+
+    host = kit.admin_name.lower()  # FLARE compares names in small letters
 
     class Strict(FLAuthorizer):  # type: ignore[misc]
         def authorize(self, ctx: Any) -> tuple[bool, str]:
             if ctx is None:
                 return False, "nothing to authorize"
-            allowed, error = self.evaluate(ctx)
-            return allowed, error or ("" if allowed else f"{ctx.user.name!r} may not {ctx.right!r} at this guest")
+            if ctx.user.name == host and self.evaluate(ctx)[0]:
+                return True, ""
+            said = f"{ctx.user.name!r} with the role {ctx.user.role!r} may not {ctx.right!r} at {kit.name}"
+            logger.warning("refused: %s", said)
+            return False, said
 
-    permissions = json.loads((kit.site / "local" / "authorization.json").read_text())
-    AuthorizationService.initialize(Strict(hardening.GUEST_ORG, permissions))  # the first one stays
+    org = hardening.HOST_ORG if kit.role == "host" else hardening.GUEST_ORG
+    AuthorizationService.initialize(Strict(org, permissions))  # the first one stays
+
+
+def _guard_jobs() -> None:
+    """Take jobs that the host's administrator signed, whoever hands them over, and that ask for no other way to run them."""
+    from nvflare.fuel.sec.authz import AuthorizationService, AuthzContext, Person
+    from nvflare.private.fed.utils.app_authz import AppAuthzService
+
+    flare = AppAuthzService.authorize_app_info
+
+    def authorize(
+        app_info: Any, submitter_name: str, submitter_org: str, submitter_role: str, job_meta: Any = None
+    ) -> tuple[bool, str]:
+        signer = Person(submitter_name, submitter_org, submitter_role)  # by its certificate, where the job is signed
+        allowed, error = AuthorizationService.authorize(AuthzContext("submit_job", signer, signer))
+        odd = next((key for key in ODD if (job_meta or {}).get(key)), None)
+        if allowed and odd is not None:
+            allowed, error = False, f"a job may not say {odd!r}"
+            logger.warning("refused: %s", error)
+        return flare(app_info, submitter_name, submitter_org, submitter_role, job_meta) if allowed else (False, error)
+
+    AppAuthzService.authorize_app_info = staticmethod(authorize)
+
+
+def _guard_login(kit: Kit) -> None:
+    """Let nobody else log in: FLARE takes every certificate of the federation, a guest's too, and some commands ask no right."""
+    from nvflare.fuel.hci.server.login import LoginModule
+
+    flare = LoginModule.handle_cert_login
+
+    def login(module: Any, conn: Any, args: list[str]) -> None:
+        if args[1:] == [kit.admin_name]:
+            flare(module, conn, args)
+        else:
+            logger.warning("refused: %r may not give commands here", " ".join(args[1:])[:100])
+            conn.append_string("REJECT: only the host gives commands")
+
+    LoginModule.handle_cert_login = login
+
+
+def _guard_commands() -> None:
+    """Leave the client the few commands that jobs need."""
+    from nvflare.private.admin_defs import MsgHeader, ReturnCode
+    from nvflare.private.fed.client.admin import FedAdminAgent
+    from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
+
     processors = ClientRequestProcessors.request_processors
     processors[:] = [each for each in processors if type(each).__name__ in ANSWERED]
+    flare = FedAdminAgent._dispatch_request
+
+    def dispatch(agent: Any, request: Any) -> Any:
+        reply = flare(agent, request)
+        if reply.payload.get_header(MsgHeader.RETURN_CODE) == ReturnCode.ERROR:
+            logger.warning("refused: %s of the server: %s", request.payload.topic, reply.payload.body)
+        return reply
+
+    FedAdminAgent._dispatch_request = dispatch
+
+
+def _log_strangers() -> None:
+    """Log connections that TLS turns away: Python and FLARE say nothing of them."""
+    from asyncio import sslproto
+
+    python = sslproto.SSLProtocol._fatal_error
+
+    def fatal(protocol: Any, error: BaseException, message: str = "") -> None:
+        # Who only looks whether somebody listens is no stranger.
+        if "handshake" in f"{message} {error}" and not isinstance(error, ConnectionResetError):
+            peer = protocol._transport.get_extra_info("peername") if protocol._transport else None
+            logger.warning("refused: a connection from %s: %s", peer[0] if peer else "somewhere", error)
+        python(protocol, error, message)
+
+    sslproto.SSLProtocol._fatal_error = fatal  # type: ignore[method-assign,assignment]
 
 
 def keep_log_short(log: Path, longest: int = LOG_BYTES, pause: float = 60.0) -> None:

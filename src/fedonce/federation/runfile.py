@@ -55,7 +55,8 @@ _LEARNING = {
 }  # fmt: skip
 KEYS = {
     "run": NAME, "table": TEXT, "id": TEXT, "label": TEXT, "guests": NAMES, "kit": TEXT, "deadline": TEXT,
-    "silence": TEXT, "min_guests": whole(0, 10**6), **_LEARNING, "seed": whole(0, 2**32 - 1), "task": one_of("classification", "regression"),
+    "silence": TEXT, "min_guests": whole(0, 10**6), **_LEARNING,
+    "seed": whole(0, 2**32 - 1), "task": one_of("classification", "regression"),
     "columns": _COLUMNS, "drop": _COLUMNS, "types": TABLE, "recipe": one_of("default", "paper"), "host_epochs": _EPOCHS,
     "align": FLAG, "reveal": one_of(*REVEAL), "normalise_ids": TEXT, "secret": TEXT,
     "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),

@@ -24,8 +24,9 @@ from nvflare.app_common.streamers.file_streamer import FileStreamer
 
 from fedonce.federation.jobs import ANSWERS, CHANNEL, MESSAGE, PROGRESS, ROUND, SILENCE
 
-FETCH = 5.0  # seconds that one command waits for a guest's values
-LINGER = 10.0  # seconds for the host to take a message; then the job ends, and keeps it
+START = 30.0  # seconds at least for a guest's first sign: its process has to start
+FETCH = 2.0  # seconds that one command waits for a guest's values: fewer than FLARE gives a command
+LINGER = 10.0  # seconds for the host to take a message, or its next piece; then the job ends, and keeps it
 PIECE = 6 << 20  # bytes of a message that one command takes
 
 
@@ -47,8 +48,9 @@ class Collect(Controller):  # type: ignore[misc]
         self.states: dict[str, dict[str, Any]] = {name: {"state": "starting"} for name in self.guests}
         self.seen: dict[str, float] = {}
         self.started: dict[str, float] = {}
-        self.taken: set[str] = set()
-        self.values: dict[str, Any] = {}  # of rounds: what is under way, by guest
+        self.settled: set[str] = set()  # guests whose message the host has, or of whom it knows that there is none
+        self.last_piece = 0.0
+        self.values: dict[str, tuple[int, Any]] = {}  # of rounds: the turn, and what is under way, by guest
         self.workers: ThreadPoolExecutor | None = None
 
     def start_controller(self, fl_ctx: FLContext) -> None:
@@ -68,7 +70,7 @@ class Collect(Controller):  # type: ignore[misc]
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """Hand out the task, and wait until every guest has answered or has been silent for too long."""
         now = time.monotonic()
-        self.seen = dict.fromkeys(self.guests, now)
+        self.seen = dict.fromkeys(self.guests, now + max(0.0, START - self.silence))
         self.started = dict.fromkeys(self.guests, now)
         task = Task(name="answer", data=Shareable(), result_received_cb=self._answered)
         self.broadcast(task, fl_ctx, targets=self.guests, min_responses=len(self.guests))
@@ -77,10 +79,9 @@ class Collect(Controller):  # type: ignore[misc]
         self.cancel_task(task, fl_ctx=fl_ctx)
         for name in self.guests:
             self._write(name)
-        end = time.monotonic() + LINGER
-        while (
-            not abort_signal.triggered and time.monotonic() < end and any(self._untaken(name) for name in self.guests)
-        ):
+        self._remove_pieces()
+        self.last_piece = time.monotonic()
+        while not abort_signal.triggered and time.monotonic() < self.last_piece + LINGER and self._unsettled():
             time.sleep(0.05)
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
@@ -102,9 +103,16 @@ class Collect(Controller):  # type: ignore[misc]
                 self.states[name] |= {"state": "silent", "done": True}
             return not self.states[name].get("done")
 
-    def _untaken(self, name: str) -> bool:
+    def _unsettled(self) -> bool:
         with self.lock:
-            return self.states[name]["state"] == "sent" and name not in self.taken
+            return not self.settled >= set(self.guests)
+
+    def _remove_pieces(self) -> None:
+        """Keep nothing of messages that were cut short."""
+        whole = {f"{name}.{ending}" for name in self.guests for ending in ("fedonce", "json")}
+        for path in self.folder.iterdir():
+            if path.name not in whole:
+                path.unlink(missing_ok=True)
 
     def _progress(self, topic: str, request: Shareable, fl_ctx: FLContext) -> Shareable:
         """Note what a guest says of itself; numbers and one word, nothing else is kept."""
@@ -162,6 +170,9 @@ class Collect(Controller):  # type: ignore[misc]
     def _tell(self, topic: str, data: Any, fl_ctx: FLContext, *_: Any) -> dict[str, Any]:
         """Answer the host: where each guest stands."""
         with self.lock:
+            self.settled |= {
+                name for name, state in self.states.items() if state.get("done") and state["state"] != "sent"
+            }
             return {"guests": {name: dict(state) for name, state in self.states.items()}}
 
     def _take(self, topic: str, data: Any, fl_ctx: FLContext, *_: Any) -> dict[str, Any]:
@@ -173,22 +184,26 @@ class Collect(Controller):  # type: ignore[misc]
         if start >= path.stat().st_size:
             path.unlink()
             with self.lock:
-                self.taken.add(name)
+                self.settled.add(name)
             return {"state": "taken"}
+        self.last_piece = time.monotonic()
         with path.open("rb") as file:
             file.seek(start)
             return {"state": "here", "piece": base64.b64encode(file.read(PIECE)).decode()}
 
     def _post(self, topic: str, data: Any, fl_ctx: FLContext, *_: Any) -> dict[str, Any]:
-        """Send a guest the host's part of a round; its values are fetched by another command."""
-        name, content = data["guest"], {key: value for key, value in data.items() if key != "guest"}
+        """Send a guest the host's part of a round, each turn once; its values are fetched by another command."""
+        name, turn = data["guest"], int(data["turn"])
+        content = {key: value for key, value in data.items() if key not in ("guest", "turn")}
         if name not in self.guests:
             return {"state": "unknown"}
+        if self.values.get(name, (0, None))[0] >= turn:
+            return {"state": "posted"}
         if self.workers is None:
             self.workers = ThreadPoolExecutor(len(self.guests))
         engine, context = fl_ctx.get_engine(), fl_ctx
         request = Shareable({**content, "gradient": base64.b64decode(content.get("gradient") or "")})
-        self.values[name] = self.workers.submit(self._ask, engine, name, request, context)
+        self.values[name] = turn, self.workers.submit(self._ask, engine, name, request, context)
         return {"state": "posted"}
 
     def _ask(self, engine: Any, name: str, request: Shareable, fl_ctx: FLContext) -> Shareable | None:
@@ -205,8 +220,8 @@ class Collect(Controller):  # type: ignore[misc]
 
     def _fetch(self, topic: str, data: Any, fl_ctx: FLContext, *_: Any) -> dict[str, Any]:
         """Give the host a guest's values, once they are there."""
-        pending = self.values.get(data["guest"])
-        if pending is None:
+        turn, pending = self.values.get(data["guest"], (0, None))
+        if pending is None or turn != int(data["turn"]):
             return {"state": "unknown"}
         try:
             reply = pending.result(timeout=FETCH)
