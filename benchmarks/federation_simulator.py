@@ -1,4 +1,4 @@
-"""Many guests in one job of FLARE's simulator: do all answer, and do bytes grow as the number of guests?
+"""Many guests in one job of FLARE's simulator: whether all answer, and whether bytes grow as the number of guests.
 
     python -m benchmarks.federation_simulator [--guests 50,100,200 --rows 500 --threads 4]
 

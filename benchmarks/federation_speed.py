@@ -2,10 +2,10 @@
 
     python -m benchmarks.federation_speed [--only large,small,rounds]
 
-A server and three guests as processes. *large*: 3 x (1,000,000 x 48) float32; *small*: 3 x (60,000 x 16) of 8 bits. Guests have
-learnt before, so that what is timed is the way of the message: from the host's asking to the last one received, and from the start
-of a guest's job to its message received. Memory is the sum over the host's processes (the command, the server, the server's
-jobs), at its peak. *rounds*: 300 rounds with three guests, batches of 256 rows, 16 values a row.
+A server and three guests as processes. *large*: 3 x (1,000,000 x 48) float32; *small*: 3 x (60,000 x 16) of 8 bits. Guests
+have learnt before, so that what is timed is the way of the message: from the host's asking to the last one received, and from the
+start of a guest's job to its message received. Memory is the sum over the host's processes (the command, the server, its jobs),
+at its peak. *rounds*: 300 rounds with three guests, batches of 256 rows, 16 values a row.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def write_table(path: Path, rows: int, columns: int, seed: int, label: bool = Fa
 
 
 @contextmanager
-def federation(folder: Path, rows: int, columns: int, policy: str = "max_dim = 64\nmax_rounds = 100000\n") -> Iterator[Kit]:
+def federation(folder: Path, rows: int, columns: int) -> Iterator[Kit]:
     """Start a server and three guests; end them."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -64,7 +64,7 @@ def federation(folder: Path, rows: int, columns: int, policy: str = "max_dim = 6
             if name != "bank":
                 write_table(folder / f"{name}.parquet", rows, columns, number)
                 sites.configure_guest(kit, folder / f"{name}.parquet", "id")
-                kit.policy.write_text(policy)
+                kit.policy.write_text("max_dim = 64\nmax_rounds = 100000\n")
             started.append(kit)
             sites.start(kit)
         yield started[0]
@@ -161,11 +161,14 @@ def rounds(rows: int = 5000, dim: int = 16, batch: int = 256, count: int = 300) 
             file = folder / "run.toml"
             file.write_text(
                 f'run = "rounds"\ntable = "bank.parquet"\nid = "id"\nlabel = "label"\nguests = {json.dumps(GUESTS)}\n'
-                f'learner = "pca"\ndim = {dim}\nhost_epochs = 1\ntask = "classification"\nrounds = {{rounds = {count}, batch = {batch}}}\n'
+                f'learner = "pca"\ndim = {dim}\nhost_epochs = 1\ntask = "classification"\n'
+                f"rounds = {{rounds = {count}, batch = {batch}}}\n"
             )
             NvflareEngine.forward = timed  # type: ignore[method-assign]
             try:
-                told = running.fit(RunFile.read(file), kit.path, folder / "out", lambda stand: None, lambda line: None).told
+                told = running.fit(
+                    RunFile.read(file), kit.path, folder / "out", lambda stand: None, lambda line: None
+                ).told
             finally:
                 NvflareEngine.forward = forward  # type: ignore[method-assign]
     spent = times[-1] - times[0]

@@ -54,9 +54,7 @@ def _show(told: Demonstration) -> None:
         took_part = (", ".join(model.guests) or "-") + "".join(f" ({name} was late)" for name in model.late)
         models.add_row(model.name, took_part, f"{100 * model.accuracy:.1f} %", f"{model.seconds:.1f}")
     console.print(models)
-    sent = Table(
-        title="what each guest sent for training, in bytes: values, the message, all on the wire", title_justify="left"
-    )
+    sent = Table(title="bytes: values, whole message, all on the wire", title_justify="left")
     for column in ("guest", "training", "payload", "message", "wire", "seconds"):
         sent.add_column(column, justify="left" if column in ("guest", "training") else "right")
     for each in told.sent:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.federation.faults import POLICY
 from tests.federation.parties import Parties
 
 
@@ -17,6 +18,15 @@ def parties(tmp_path):
     yield make
     for each in made:
         each.close()
+
+
+@pytest.fixture
+def federation(parties):
+    """A bank, a shop and a telco that allow much, for faults; nobody is started yet."""
+    made = parties()
+    for guest in made.guests:
+        made.policy(guest, POLICY)
+    return made
 
 
 @pytest.fixture(scope="module")

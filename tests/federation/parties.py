@@ -62,6 +62,7 @@ class Parties:
     def __init__(self, folder: Path, guests=("shop", "telco"), rows: int = 1200) -> None:
         self.folder, self.guests = folder, tuple(guests)
         self.kits, self.started, self.hosts = folder / "kits", set(), []
+        self.said = ""  # by the last command that ended well, to its user
         self.port = free_port()
         make_kits("127.0.0.1", "bank", list(guests), self.kits, self.port)
         write_tables(folder, rows)
@@ -138,6 +139,7 @@ class Parties:
     def outcome(self, process: subprocess.Popen, timeout: float = 120) -> dict:
         """Wait for a command, and return what it told as JSON; fail with what it said where it failed."""
         out, err = process.communicate(timeout=timeout)
+        self.said = err
         assert process.returncode == 0, f"exit {process.returncode}\n{out}\n{err}"
         return json.loads(out)
 

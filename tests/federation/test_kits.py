@@ -72,7 +72,7 @@ def test_private_keys_are_only_where_they_belong(made):
 def test_guests_run_our_classes_only_and_obey_little(made):
     local = made / "shop" / "client" / "local"
     resources = json.loads((local / "resources.json").read_text())
-    assert resources["class_allow_list"] == ["fedonce.federation.guest_app."]
+    assert resources["class_allow_list"] == ["fedonce.federation.guest_app.Answer"]
     assert resources["class_list_enforcement_mode"] == "enforce"
     assert resources["allow_log_streaming"] is False
     assert not any("log" in component["id"] for component in resources["components"])
@@ -89,7 +89,7 @@ def test_the_server_keeps_its_files_in_the_kit(made):
     resources = (made / "bank" / "server" / "local" / "resources.json").read_text()
     assert "/tmp/nvflare" not in resources
     assert str(made / "bank" / "server" / "storage") in resources
-    assert json.loads(resources)["class_allow_list"] == ["fedonce.federation.server_app."]
+    assert json.loads(resources)["class_allow_list"] == ["fedonce.federation.server_app.Collect"]
 
 
 def test_guests_are_added_under_the_same_authority(own):

@@ -145,6 +145,7 @@ WRONG = [
     ("types = {age = 'numbr'}", ["'age' in [types] must be one of number, category, boolean, date", "Got 'numbr'."]),
     ("deadline = '2 weeks'", ["'deadline' must be a time like 90s, 30m, 2h or 1d. Got '2 weeks'."]),
     ("deadline = '0s'", ["'deadline'"]),
+    ("silence = '0s'", ["'silence' must be a time like 90s"]),
     ("deadline = 60", ["'deadline' must be text. Got 60."]),
     ("min_guests = 3", ["'min_guests' must be at most the number of guests, 2. Got 3."]),
     ("reveal = 'host'", ["'reveal' must be left out, or beside align = true"]),
@@ -242,7 +243,7 @@ def test_the_digest_names_what_is_trained(read):
     first = read(SHORT).digest
     assert len(bytes.fromhex(first)) == 16
     assert read("# a remark\n" + "\n".join(reversed(SHORT.splitlines()))).digest == first
-    assert read(SHORT + 'deadline = "3h"\nmin_guests = 2\nkit = "k"').digest == first
+    assert read(SHORT + 'deadline = "3h"\nsilence = "1m"\nmin_guests = 2\nkit = "k"').digest == first
     changed = [
         "dim = 4", "seed = 1", "rounds = 5", "[guest.shop]\ndim = 4", 'secret = "s"', BUDGET, 'columns = ["age"]'
     ]  # fmt: skip

@@ -44,7 +44,10 @@ def sign(federation, name, org=None, role=None, ended=False):
     from nvflare.lighter import utils
 
     authority = json.loads(federation.kit("bank").authority.read_text())
-    root, root_key = utils.load_crt_bytes(authority["root_cert"].encode()), utils.load_private_key(authority["root_pri_key"])
+    root, root_key = (
+        utils.load_crt_bytes(authority["root_cert"].encode()),
+        utils.load_private_key(authority["root_pri_key"]),
+    )
     key, public = utils.generate_keys()
     now = datetime.now(UTC)
     begin, end = (now - timedelta(days=9), now - timedelta(days=1)) if ended else (now, now + timedelta(days=1))
@@ -56,14 +59,17 @@ def sign(federation, name, org=None, role=None, ended=False):
 
 
 def knock(port, certificate=None, key=None):
-    """Speak TLS to the server as a client that does not ask who the server is; return what it says to that."""
+    """Speak TLS to the server as a client that does not ask who the server is; return what it says, nothing if it hangs up."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if certificate is not None:
         context.load_cert_chain(certificate, key)
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, context.wrap_socket(plain) as safe:
-        safe.sendall(b"GET /f3 HTTP/1.1\r\nHost: bank\r\n\r\n")
-        return safe.recv(1000)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as plain, context.wrap_socket(plain) as safe:
+            safe.sendall(b"GET /f3 HTTP/1.1\r\nHost: bank\r\n\r\n")
+            return safe.recv(1000)
+    except (ssl.SSLError, ConnectionError):
+        return b""
 
 
 def logged(federation, name, *words, begin=0):
@@ -119,9 +125,7 @@ def put(kit, key, certificate, side="client"):
 
 
 def test_no_certificate(running):
-    with pytest.raises(ssl.SSLError):
-        assert knock(running.port) == b""
-        raise ssl.SSLError  # closed without a word
+    assert knock(running.port) == b""
     logged(running, "bank", "refused: a connection from 127.0.0.1", "peer did not return a certificate")
 
 
@@ -134,7 +138,7 @@ def test_a_guest_without_its_certificate(running, tmp_path, file):
     kit = replace(running.kit("shop"), path=path)
     with run_as(UNCHECKED, kit) as process:
         assert process.wait(60) != 0
-    assert "FileNotFoundError" in kit.log.read_text() or "No such file" in kit.log.read_text()
+    assert f"cannot connect: FileNotFoundError: [Errno 2] No such file or directory: '{path}" in kit.log.read_text()
 
 
 # b) Certificates of another federation.
@@ -155,15 +159,15 @@ def test_a_guest_of_another_federation(running, others):
     try:
         site = sites.start(kit, wait=8)
         assert not site.connected
-        # Each distrusts the other: the guest says so first.
-        logged(running, "bank", "refused: a connection from 127.0.0.1", "unknown ca", begin=begin)
+        assert f"at 127.0.0.1:{running.port} is the server of another federation" in site.note
+        # Each distrusts the other: the guest leaves first.
+        logged(running, "bank", "refused: a connection from 127.0.0.1: it left when it saw the cert", begin=begin)
     finally:
         sites.stop(kit)
     assert "certificate verify failed" in kit.log.read_text().lower()
     startup = kit.site / "startup"
     begin = len(running.log("bank"))
-    with suppress(ssl.SSLError, ConnectionError):
-        assert knock(running.port, startup / "client.crt", startup / "client.key") == b""
+    assert knock(running.port, startup / "client.crt", startup / "client.key") == b""
     logged(running, "bank", "refused: a connection from 127.0.0.1", "certificate verify failed", begin=begin)
 
 
@@ -182,10 +186,12 @@ def test_a_certificate_that_ended(running, tmp_path):
     put(kit, *sign(running, "shop", "guest", ended=True))
     with pytest.raises(FederationError, match="client.crt of 'shop' ended on"):
         open_kit(kit.path)
-    begin = len(running.log("bank"))
-    with run_as(UNCHECKED, kit):
-        logged(running, "bank", "refused: a connection from 127.0.0.1", "certificate has expired", begin=begin)
-    assert sites.REGISTERED not in kit.log.read_text()
+    with run_as(UNCHECKED, kit) as process:  # the guest's FLARE does not send it
+        assert process.wait(60) != 0
+    assert "cannot connect: InvalidCertChain" in kit.log.read_text()
+    startup, begin = kit.site / "startup", len(running.log("bank"))
+    assert knock(running.port, startup / "client.crt", startup / "client.key") == b""
+    logged(running, "bank", "refused: a connection from 127.0.0.1", "certificate has expired", begin=begin)
 
 
 def test_a_guest_under_the_name_of_another(running, tmp_path):
@@ -193,10 +199,10 @@ def test_a_guest_under_the_name_of_another(running, tmp_path):
     kit = replace(running.kit("telco"), path=copy_kit(running, "telco", tmp_path / "telco"))
     for name in ("client.key", "client.crt"):
         shutil.copy(running.kit("shop").site / "startup" / name, kit.site / "startup" / name)
-    with run_as(UNCHECKED, kit) as process:
-        running.wait_until(lambda: process.poll() is not None or "reject" in kit.log.read_text().lower(), "an end", 60)
+    begin = len(running.log("bank"))
+    with run_as(UNCHECKED, kit):
+        logged(running, "bank", "authenticated as 'shop' but claimed endpoint 'telco'", "'telco'", begin=begin)
     assert sites.REGISTERED not in kit.log.read_text()
-    logged(running, "bank", "telco", "ERROR")
 
 
 # d) Something else than TLS.
@@ -311,7 +317,7 @@ def harmful(folder, harm, side="guest_shop"):
             "process_python": {"process": {"python_path": "/tmp/evil"}},
         }
         key = "resource_spec" if harm == "resources" else "launcher_spec"
-        harm_meta(folder, **{key: {"shop": specs.get(harm, {"num_of_gpus": 0, "x": 1})}})
+        harm_meta(folder, **{key: {"shop": specs.get(harm, {"num_of_gpus": 0})}})
     return str(folder)
 
 

@@ -12,6 +12,7 @@ import json
 import logging
 import shutil
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -24,7 +25,7 @@ from fedonce.errors import AbsentPartyError, FederationError, FedOnceError, Mess
 from fedonce.federation.asking import Request
 from fedonce.federation.jobs import ANSWERS, SILENCE, write_job
 from fedonce.federation.kits import Kit
-from fedonce.federation.sites import open_session
+from fedonce.federation.sites import close_session, open_session
 from fedonce.multiround import Rounds
 from fedonce.storage import model_folder
 from fedonce.training import Training
@@ -162,9 +163,9 @@ class NvflareEngine:
 
     def close(self) -> None:
         """End the connection."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
+        session, self._session = self._session, None
+        if session is not None:
+            close_session(session)
 
     def _open(self) -> list[Stand]:
         return [stand for stand in self.stands.values() if stand.state not in DONE]
@@ -361,10 +362,10 @@ class NvflareEngine:
         return None
 
     def _drop_session(self) -> None:
-        """Leave a connection that is broken, without a farewell: that would wait for an answer."""
+        """Leave a connection that is broken. Nobody waits for its end, which takes long where the server hangs."""
         session, self._session = self._session, None
-        with suppress(Exception):
-            session.api.close()
+        if session is not None:
+            threading.Thread(target=_close_quietly, args=(session,), daemon=True).start()
 
     def _too_few(self, received: Mapping[str, bytes]) -> str:
         came = f"only {', '.join(received)}" if received else "nobody"
@@ -490,6 +491,12 @@ class NvflareEngine:
         self._stop_job(stand)
         self.live.pop(stand.guest, None)
         self.watch(replace(stand, state="lost", reason=reason))
+
+
+def _close_quietly(session: Any) -> None:
+    """End a connection without a farewell."""
+    with suppress(Exception):  # it was broken already
+        session.api.close()
 
 
 def _is_about_job(error: Exception) -> bool:

@@ -13,6 +13,7 @@ import socket
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -39,9 +40,9 @@ HOST, ON_TIME, LATE = "top", ("upper", "lower", "bottom"), "middle"
 STRIPS = {HOST: (0, 16), "upper": (16, 28), "middle": (28, 40), "lower": (40, 52), "bottom": (52, 64)}
 GUESTS = tuple(name for name in STRIPS if name != HOST)
 MARK = "federation-demo.txt"
-RUN = {
+RUN: dict[str, Any] = {
     "run": "digits", "table": "top.csv", "id": "image", "label": "digit", "guests": list(GUESTS), "learner": "pca",
-    "dim": 4, "seed": 0,
+    "dim": 4, "seed": 0, "host_epochs": 20,
 }  # fmt: skip
 PATIENCE = 20  # seconds that the first training waits for everybody, the late guest included
 CONNECTED = 120.0  # seconds for a party to start, likewise on a busy machine
@@ -177,7 +178,7 @@ class _Play:
         new = read_table(self.out / f"new_{HOST}.csv", id="image")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FedOnceWarning)  # one party alone, on purpose
-            host = Host(HOST, random_state=workflow.estimator_seed(0))
+            host = Host(HOST, epochs=RUN["host_epochs"], random_state=workflow.estimator_seed(0))
             host.aggregate(own, label, [])
             found = host.predict(new, [])
         return Model("the host alone", (), (), self._score(found), round(time.monotonic() - began, 1))
@@ -214,9 +215,8 @@ class _Play:
         return outcome, Model(name, guests, late, self._score(found), round(seconds, 1))
 
     def _stop(self) -> None:
-        for name in (*GUESTS, HOST):
-            self.tell(f"fedonce federation stop kits/{name}")
-            sites.stop(open_kit(self.out / "kits" / name))
+        self.tell(f"fedonce federation stop kits/{HOST}   (and likewise the guests)")
+        _stop_kits(self.out / "kits")
 
     def _score(self, found: NDArray[Any]) -> float:
         return float((np.asarray(found).astype(int) == self.held_back).mean())
@@ -254,10 +254,10 @@ def _empty(out: Path) -> Path:
 
 
 def _stop_kits(kits: Path) -> None:
-    """End the processes that run from kits: of each kit its own, by their ids."""
-    for name in (*GUESTS, HOST):
-        if (kits / name / "kit.toml").is_file():
-            sites.stop(open_kit(kits / name))
+    """End the processes that run from kits, side by side: of each kit its own, by their ids."""
+    found = [open_kit(kits / name) for name in (*GUESTS, HOST) if (kits / name / "kit.toml").is_file()]
+    with ThreadPoolExecutor(len(STRIPS)) as workers:
+        list(workers.map(sites.stop, found))
 
 
 @contextmanager

@@ -443,14 +443,28 @@ def _check_certificates(kit: Kit) -> None:
         if file.suffix == ".key":
             continue
         try:
-            until = x509.load_pem_x509_certificate(file.read_bytes()).not_valid_after_utc
+            certificate = x509.load_pem_x509_certificate(file.read_bytes())
         except ValueError:
             raise FederationError(f"{file} is no certificate; copy the kit again.") from None
+        until = certificate.not_valid_after_utc
         if until <= datetime.now(UTC):
             raise FederationError(
                 f"The certificate {file} of {kit.name!r} ended on {until:%Y-%m-%d}. The host makes new kits: fedonce "
                 "federation init with another --out; all parties start with theirs."
             )
+        if file.suffix == ".crt":
+            _check_key(file.with_suffix(".key"), certificate)
+
+
+def _check_key(file: Path, certificate: Any) -> None:
+    """Raise where a key is not that of a certificate: FLARE would say it late, or never."""
+    keys = require("The federation needs", "nvflare", "cryptography.hazmat.primitives.serialization", "cryptography")
+    try:
+        same = keys.load_pem_private_key(file.read_bytes(), None).public_key() == certificate.public_key()
+    except (ValueError, TypeError):
+        raise FederationError(f"{file} is no private key; copy the kit again.") from None
+    if not same:
+        raise FederationError(f"{file} does not belong to the certificate beside it; copy the kit again, all of it.")
 
 
 def _lock(folder: Path) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from fedonce.federation import hardening
 from fedonce.federation.kits import Kit, open_kit
+from fedonce.federation.tidying import tidy
 
 LAST_SIGN = 15  # seconds that the server holds a finished job open for a guest that is gone (FLARE: 15 minutes)
 _JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -97,6 +98,7 @@ def guard(kit: Kit) -> None:
         _log_strangers()
     else:
         _guard_commands()
+        _end_where_nothing_connects()
 
 
 def _guard_rights(kit: Kit, permissions: dict[str, Any]) -> None:
@@ -176,6 +178,22 @@ def _guard_commands() -> None:
     FedAdminAgent._dispatch_request = dispatch
 
 
+def _end_where_nothing_connects() -> None:
+    """End a client whose keys cannot be used. FLARE's would wait without a word; a server that is away is another matter."""
+    from nvflare.private.fed.client.fed_client import FederatedClient
+
+    flare = FederatedClient.connect_to_server
+
+    def connect(client: Any, *given: Any) -> None:
+        try:
+            flare(client, *given)
+        except Exception as error:
+            logger.error("cannot connect: %s: %s", type(error).__name__, error)
+            os._exit(1)
+
+    FederatedClient.connect_to_server = connect
+
+
 def _log_strangers() -> None:
     """Log connections that TLS turns away: Python and FLARE say nothing of them."""
     from asyncio import sslproto
@@ -183,13 +201,20 @@ def _log_strangers() -> None:
     python = sslproto.SSLProtocol._fatal_error
 
     def fatal(protocol: Any, error: BaseException, message: str = "") -> None:
-        # Who only looks whether somebody listens is no stranger.
-        if "handshake" in f"{message} {error}" and not isinstance(error, ConnectionResetError):
+        if "handshake" in f"{message} {error}" and (said := _turned_away(protocol, error)):
             peer = protocol._transport.get_extra_info("peername") if protocol._transport else None
-            logger.warning("refused: a connection from %s: %s", peer[0] if peer else "somewhere", error)
+            logger.warning("refused: a connection from %s: %s", peer[0] if peer else "somewhere", said)
         python(protocol, error, message)
 
     sslproto.SSLProtocol._fatal_error = fatal  # type: ignore[method-assign,assignment]
+
+
+def _turned_away(protocol: Any, error: BaseException) -> str:
+    """Return why a connection came to nothing; empty where somebody only looked whether the server listens."""
+    if not isinstance(error, ConnectionResetError):
+        return str(error)
+    begun = protocol._sslobj is not None and protocol._sslobj.cipher() is not None
+    return "it left when it saw the certificate of this server" if begun else ""
 
 
 def keep_log_short(log: Path, longest: int = LOG_BYTES, pause: float = 60.0) -> None:
@@ -202,12 +227,21 @@ def keep_log_short(log: Path, longest: int = LOG_BYTES, pause: float = 60.0) -> 
         time.sleep(pause)
 
 
+def keep_tidy(kit: Kit, pause: float = 3600.0) -> None:
+    """Clear away what is old, once and again."""
+    while True:
+        with contextlib.suppress(OSError):
+            tidy(kit)
+        time.sleep(pause)
+
+
 def main() -> None:
     """Start from the kit that the command line names."""
     os.umask(0o077)  # what FLARE writes into a kit is as private as the kit
     kit = open_kit(Path(sys.argv[1]))
     kit.harden()
     threading.Thread(target=keep_log_short, args=(kit.log,), daemon=True).start()
+    threading.Thread(target=keep_tidy, args=(kit,), daemon=True).start()
     sys.exit(run(kit))
 
 

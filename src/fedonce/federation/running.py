@@ -60,6 +60,7 @@ class Log:
     def write(self, **event: Any) -> None:
         """Write a line."""
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **event})
+        self.path.touch(mode=0o600)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 

@@ -10,6 +10,7 @@ import re
 import shlex
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -24,10 +25,12 @@ from fedonce.errors import FederationError, InputError
 from fedonce.extras import require
 from fedonce.federation import hardening
 from fedonce.federation.kits import GuestTables, Kit
+from fedonce.federation.policy import Policy
 from fedonce.tables import did_you_mean
 
 WAIT = 20.0  # seconds that a start waits for the server to listen, or for the guest to be registered
 GRACE = 8.0  # seconds from asking a process to end until it is ended
+HANDSHAKE = 3.0  # seconds for a server to begin TLS
 SILENT = 25.0  # seconds since its last heartbeat, one in ten, after which a guest counts as away
 REGISTERED = "Successfully registered client"
 _LINE = re.compile(r"^[-0-9]+ [:0-9,]+ - (?P<who>\S+) - (?P<level>[A-Z]+) - (?P<text>.*)$")
@@ -81,13 +84,16 @@ def configure_guest(
         Path(data).absolute(), id, there(predict), tuple(drop), dict(types or {}),
         there(secret), there(public), there(policy),
     )  # fmt: skip
-    check_tables(tables)
+    check_tables(tables, kit.policy)
     tables.to_file(kit.tables)
     return tables
 
 
-def check_tables(tables: GuestTables) -> None:
-    """Raise where a file is missing, or a table has not the columns that are named. Only the head of a table is read."""
+def check_tables(tables: GuestTables, policy: Path) -> None:
+    """Raise where a file is missing, or a table has not the columns that are named. Only the head of a table is read.
+
+    `policy` is the file where the guest's tables name no other.
+    """
     for name in ("data", "predict", "secret", "public", "policy"):
         path = getattr(tables, name)
         if path is not None and not path.is_file():
@@ -98,9 +104,15 @@ def check_tables(tables: GuestTables) -> None:
         columns = _columns(table)
         if tables.id not in columns:
             raise InputError(f"The file {table} has no id column {tables.id!r}{did_you_mean(tables.id, columns)}")
-        for name in (*tables.drop, *tables.types):
-            if name not in columns and table == tables.data:
-                raise InputError(f"The file {table} has no column {name!r}{did_you_mean(name, columns)}")
+        if table == tables.data:
+            _check_columns(tables, tables.policy or policy, columns)
+
+
+def _check_columns(tables: GuestTables, policy: Path, columns: list[str]) -> None:
+    for name in (*tables.drop, *tables.types):
+        if name not in columns:
+            raise InputError(f"The file {tables.data} has no column {name!r}{did_you_mean(name, columns)}")
+    Policy.read(policy).check_columns(columns, policy)
 
 
 def start(
@@ -202,6 +214,11 @@ def open_session(kit: Kit, timeout: float = 10.0) -> Any:
             f"The server of {kit.name!r} does not run: nothing listens on port {kit.port}. Start it: "
             f"fedonce federation start {shlex.quote(str(kit.path))}"
         )
+    if not _shakes_hands(kit):
+        raise FederationError(
+            f"The server of {kit.name!r} hangs: port {kit.port} is open, and nobody answers there. See {kit.log}; stop it and "
+            f"start it again: fedonce federation stop {shlex.quote(str(kit.path))}"
+        )
     hardening.write_admin(kit.admin, kit.server, kit.port, kit.host)  # its paths are wrong where the kit was moved
     # What its threads have to say goes to the program's log, if there is one, and else nowhere.
     logging.getLogger("nvflare").addHandler(_NOWHERE)
@@ -275,7 +292,7 @@ def _check_startable(kit: Kit) -> None:
         raise InputError(
             f"The guest {kit.name!r} has no table yet (no {kit.tables}); say which at the first start: --data FILE --id COLUMN"
         )
-    check_tables(GuestTables.from_file(kit.tables))
+    check_tables(GuestTables.from_file(kit.tables), kit.policy)
 
 
 def _check_port(kit: Kit) -> None:
@@ -300,6 +317,20 @@ def _listens(port: int) -> bool:
     with socket.socket() as trial:
         trial.settimeout(2.0)
         return trial.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _shakes_hands(kit: Kit) -> bool:
+    """Return whether a server begins TLS: one that hangs does not, and FLARE would wait half a minute to find out."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # FLARE checks the server, right after this
+    try:
+        context.load_cert_chain(kit.admin / "startup" / "client.crt", kit.admin / "startup" / "client.key")
+        with socket.create_connection(("127.0.0.1", kit.port), HANDSHAKE) as raw, context.wrap_socket(raw):
+            return True
+    except TimeoutError:
+        return False
+    except OSError:
+        return True  # it answers, if only to say no
 
 
 def _begin_log(kit: Kit) -> int:
@@ -385,10 +416,17 @@ def _site(kit: Kit, begin: int | None = None) -> Site:
         note = "listening" if connected else "not listening yet"
     else:
         connected = _stands(kit, process) and (begin is None or REGISTERED in _log_since(kit, begin))
-        note = "connected" if connected else "not connected yet, keeps trying"
+        note = "connected" if connected else f"not connected yet{_distrust(kit, begin or 0)}, keeps trying"
     return Site(
         **asdict(site) | {"pid": process.pid, "since": process.create_time(), "connected": connected, "note": note}
     )
+
+
+def _distrust(kit: Kit, begin: int) -> str:
+    """Say it where the last try to connect found a server that this kit's authority did not sign."""
+    said = _log_since(kit, max(begin, kit.log.stat().st_size - 20_000)) if kit.log.exists() else ""
+    found = said.rfind("CERTIFICATE_VERIFY_FAILED") > said.rfind("is created: PID")
+    return f" (at {kit.server}:{kit.port} is the server of another federation)" if found else ""
 
 
 def _stands(kit: Kit, process: Any) -> bool:
