@@ -28,11 +28,12 @@ import pyarrow.parquet as pq
 
 import fedonce
 from benchmarks import store
-from fedonce.engine.nvflare import NvflareEngine, Stand
+from fedonce.engine.nvflare import NvflareEngine
 from fedonce.federation import running, sites
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import Kit, make_kits, open_kit
 from fedonce.federation.runfile import RunFile
+from fedonce.federation.standing import Stand
 from fedonce.message import Representation
 
 RESULTS = store.RESULTS / "federation_speed.json"

@@ -16,7 +16,7 @@ from fedonce.errors import InputError
 from fedonce.terminal import AsJson, Quiet, Tell, duration, one_line, progress, to_json
 
 if TYPE_CHECKING:
-    from fedonce.engine.nvflare import Stand
+    from fedonce.federation.standing import Stand
 
 KitOption = Annotated[
     Path | None, typer.Option("--kit", help="The host's kit. Default: the run file's, or that of the training.")
@@ -71,7 +71,8 @@ def _figures(party: str, its: dict[str, Any], told: dict[str, Any]) -> str:
         return f"has {100 * its['overlap']:.1f} % of the rows, {its['bytes']:,} bytes{seconds}"
     if its["state"] == "refused":
         return f"REFUSED, left out: {told['refused'][party]}"
-    return "LATE, left out (zeros); add it later with --refit"
+    why = f": {told['failed'][party]}" if party in told["failed"] else ""
+    return f"LATE, left out (zeros); add it later with --refit{why}"
 
 
 def _traffic(told: dict[str, Any]) -> str:
@@ -110,7 +111,8 @@ def predict(
     for party, share in told["guests"].items():
         typer.echo(f"  {party}: has {100 * share:.1f} % of the rows")
     for party in told["absent"]:
-        why = f": {told['refused'][party]}" if party in told["refused"] else ""
+        reason = (told["refused"] | told["failed"]).get(party)
+        why = "" if reason is None else f": {reason}"
         typer.echo(one_line(f"  {party}: ABSENT, zeros in its place{why}"))
     typer.echo(f"received: {_traffic(told)}")
 

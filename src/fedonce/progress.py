@@ -59,12 +59,16 @@ class Progress:
         What the state belongs to: settings, a digest of the table, fedonce's version. Another one's state is not used.
     every : float
         Seconds between two writings at least; 0: after every epoch.
+    forgets : bool
+        Whether what was kept is removed when the learning is done. False: the caller does it (`forget`), once the message is
+        safe.
     """
 
     tell: Tell | None = None
     folder: str | Path | None = None
     fingerprint: str = ""
     every: float = 5.0
+    forgets: bool = True
     _trainings: int = field(default=0, init=False, repr=False)  # begun in this learning: a learner may have several
     _written: float = field(default=0.0, init=False, repr=False)
     _warned: bool = field(default=False, init=False, repr=False)
@@ -125,7 +129,7 @@ def watched(progress: Progress | None) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
-    if progress is not None:
+    if progress is not None and progress.forgets:
         progress.forget()
 
 

@@ -75,7 +75,7 @@ def test_tells_epochs(desk, told):
 
 
 def test_stopped_learning_goes_on_from_its_last_epoch(desk, told, monkeypatch):
-    monkeypatch.setattr("fedonce.federation.work.Progress", lambda *given: Progress(*given, every=0))
+    monkeypatch.setattr("fedonce.federation.work.Progress", lambda *given, **more: Progress(*given, every=0, **more))
     whole = asks(learner="nat", epochs=6)
     stopped = replace(desk, stopped=lambda: len(told) > 4)
     with pytest.raises(Failed, match="goes on from its last epoch"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import time
 
 import numpy as np
@@ -167,18 +166,6 @@ def test_guest_with_other_rows(federation):
     told = federation.outcome(federation.fit(federation.write_run()), 60 + TRAINING)
     assert told["took part"] == ["telco"]
     assert "none of the rows of its message" in told["refused"]["shop"]
-    federation.settle()
-
-
-def test_job_process_that_hangs_is_replaced(federation):
-    federation.start()
-    fit = federation.fit(slow_run(federation))
-    federation.wait_for("shop", "learning")
-    for process in federation.processes("shop")[1:]:
-        process.send_signal(signal.SIGSTOP)
-    told = federation.outcome(fit, 150 + GRACE + TRAINING)
-    assert told["took part"] == ["shop", "telco"]
-    assert told["guests"]["shop"]["jobs"] == 2
     federation.settle()
 
 

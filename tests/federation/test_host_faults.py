@@ -1,7 +1,8 @@
-"""Faults of the server and of the host, and of anybody during rounds, as real processes: killed, frozen."""
+"""Faults of the server, of the host, of a job's process alone, and of anybody during rounds: real processes, killed or frozen."""
 
 from __future__ import annotations
 
+import signal
 import time
 
 import pytest
@@ -93,3 +94,15 @@ def test_host_killed_in_rounds(federation):
     fit.kill()
     fit.communicate()
     federation.settle(90)
+
+
+def test_job_process_that_hangs_is_replaced(federation):
+    federation.start()
+    fit = federation.fit(slow_run(federation))
+    federation.wait_for("shop", "learning")
+    for process in federation.processes("shop")[1:]:
+        process.send_signal(signal.SIGSTOP)
+    told = federation.outcome(fit, 150 + GRACE + TRAINING)
+    assert told["took part"] == ["shop", "telco"]
+    assert told["guests"]["shop"]["jobs"] == 2
+    federation.settle()

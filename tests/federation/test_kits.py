@@ -249,6 +249,7 @@ GUARD = """
 import sys
 from nvflare.fuel.sec.authz import AuthorizationService, AuthzContext, Person
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
+from nvflare.private.fed.utils.app_authz import AppAuthzService
 from nvflare.security.security import EmptyAuthorizer
 from fedonce.federation.kits import open_kit
 from fedonce.federation.process import ANSWERED, guard
@@ -266,6 +267,15 @@ assert not allowed("lead", "abort_job", "somebody@host.fedonce")
 for right in ("byoc", "cat", "ls", "shutdown", "restart", "sys_info"):
     for role in ("lead", "super", "project_admin", "org_admin", "member"):
         assert not allowed(role, right), (role, right)
+
+def signed(*signer, **meta):
+    return AppAuthzService.authorize_app_info({}, *signer, meta)[0]
+
+assert signed("bank@host.fedonce", "host", "lead", resource_spec={})
+assert not signed("telco", "guest", "")  # another guest, by the way of the server
+assert not signed("store@host.fedonce", "host", "lead")
+assert not signed("bank@host.fedonce", "host", "super")
+assert not signed("bank@host.fedonce", "host", "lead", launcher_spec={"shop": {"process": {"python_path": "/"}}})
 """
 
 

@@ -157,14 +157,13 @@ def test_a_guest_of_another_federation(running, others):
     sites.configure_guest(kit, running.folder / "shop.csv", "customer")
     begin = len(running.log("bank"))
     try:
-        site = sites.start(kit, wait=8)
-        assert not site.connected
-        assert f"at 127.0.0.1:{running.port} is the server of another federation" in site.note
+        assert not sites.start(kit, wait=2).connected
+        said = f"not connected yet (at 127.0.0.1:{running.port} is the server of another federation), keeps trying"
+        running.wait_until(lambda: sites.status(kit).note == said, "the guest says why it is not connected")
         # Each distrusts the other: the guest leaves first.
         logged(running, "bank", "refused: a connection from 127.0.0.1: it left when it saw the cert", begin=begin)
     finally:
         sites.stop(kit)
-    assert "certificate verify failed" in kit.log.read_text().lower()
     startup = kit.site / "startup"
     begin = len(running.log("bank"))
     assert knock(running.port, startup / "client.crt", startup / "client.key") == b""
@@ -292,7 +291,7 @@ def harm_meta(folder, **values):
     (folder / "meta.json").write_text(json.dumps(meta | values))
 
 
-def harmful(folder, harm, side="guest_shop"):
+def harmful(folder, harm):
     """Write a job for the shop whose part is not what we would write."""
     write_job(folder, "harm", {"shop": b""})
     answer = {"id": "answer", "path": "fedonce.federation.guest_app.Answer", "args": {}}
@@ -303,7 +302,8 @@ def harmful(folder, harm, side="guest_shop"):
         "nested": answer | {"args": {"patience": {"path": "subprocess.Popen", "args": {"args": ["true"]}}}},
         "argument": answer | {"args": {"patience": 1.0, "kit": "/"}},
     }
-    if harm == "code":
+    if harm.endswith("code"):
+        side = "server" if harm == "server code" else "guest_shop"
         (folder / side / "custom").mkdir()
         (folder / side / "custom" / "sitecustomize.py").write_text(f"open({str(folder.parent / 'harmed')!r}, 'w')")
     elif harm == "component":
@@ -314,22 +314,15 @@ def harmful(folder, harm, side="guest_shop"):
         specs = {
             "docker": {"docker": {"image": "evil/evil"}},
             "python": {"slurm": {"python_path": "/tmp/evil"}},
-            "process_python": {"process": {"python_path": "/tmp/evil"}},
+            "process python": {"process": {"python_path": "/tmp/evil"}},
         }
         key = "resource_spec" if harm == "resources" else "launcher_spec"
         harm_meta(folder, **{key: {"shop": specs.get(harm, {"num_of_gpus": 0})}})
     return str(folder)
 
 
-def submit(session, job):
-    """Submit a job; return how it ended."""
-    from nvflare.fuel.flare_api.api_spec import InvalidJobDefinition
-
-    try:
-        number = session.submit_job(job)
-    except InvalidJobDefinition as error:
-        return f"REFUSED {error}"
-    return str(session.wait_for_job(number, timeout=60, poll_interval=0.5)["status"])
+def ending(session, job):
+    return str(session.wait_for_job(job, timeout=60, poll_interval=0.5)["status"])
 
 
 @pytest.fixture
@@ -341,35 +334,37 @@ def session(running):
 
 HARMS = {
     "code": ("shop", "BYOC not permitted"),
+    "server code": ("bank", "Failed to deploy app 'server': BYOC not permitted"),
     "flare": ("shop", "NPTrainer' at config path 'executors.#1.executor' is not in allow_list"),
-    "process": ("shop", "'subprocess.Popen'", "is not in allow_list"),
-    "import": ("shop", "guest_app.FileStreamer'", "is not in allow_list"),
-    "nested": ("shop", "'subprocess.Popen'", "is not in allow_list"),
-    "component": ("shop", "'subprocess.Popen'", "is not in allow_list"),
-    "argument": ("shop", "kit"),
-    "docker": ("bank", "refused: a job may not say 'launcher_spec'"),
-    "python": ("bank", "refused: a job may not say 'launcher_spec'"),
-    "process_python": ("bank", "refused: a job may not say 'launcher_spec'"),
-    "resources": ("bank", "refused: a job may not say 'resource_spec'"),
+    "process": ("shop", "'subprocess.Popen' at config path 'executors.#1.executor' is not in allow_list"),
+    "import": ("shop", "guest_app.FileStreamer' at config path 'executors.#1.executor' is not in allow_list"),
+    "nested": ("shop", "'subprocess.Popen' at config path 'executors.#1.executor.args.patience' is not in allow_list"),
+    "component": ("shop", "'subprocess.Popen' at config path 'components.#1' is not in allow_list"),
+    "argument": ("shop", "Answer.__init__() got an unexpected keyword argument 'kit'"),
+    "docker": ("bank", "a job may not say 'launcher_spec'"),
+    "python": ("bank", "a job may not say 'launcher_spec'"),
+    "process python": ("bank", "a job may not say 'launcher_spec'"),
+    "resources": ("bank", "a job may not say 'resource_spec'"),
 }
 
 
+@pytest.fixture(scope="module")
+def harmed(running, tmp_path_factory):
+    """Jobs of the host's own administrator, submitted all at once: FLARE takes its time over jobs that fail."""
+    folder = tmp_path_factory.mktemp("harmed")
+    opened = sites.open_session(running.kit("bank"))
+    try:
+        yield folder, {harm: opened.submit_job(harmful(folder / harm.replace(" ", "-"), harm)) for harm in HARMS}
+    finally:
+        sites.close_session(opened)
+
+
 @pytest.mark.parametrize("harm", HARMS)
-def test_jobs_that_ask_for_more(running, session, tmp_path, harm):
-    """Also where the host's own administrator submits them."""
-    who, *words = HARMS[harm]
-    begin = len(running.log(who))
-    ended = submit(session, harmful(tmp_path / "job", harm))
-    assert ended != "FINISHED:COMPLETED"
-    logged(running, who, *words, begin=begin)
-    assert not (tmp_path / "harmed").exists()
-
-
-def test_code_for_the_server(running, session, tmp_path):
-    begin = len(running.log("bank"))
-    assert submit(session, harmful(tmp_path / "job", "code", "server")) != "FINISHED:COMPLETED"
-    logged(running, "bank", "BYOC not permitted", begin=begin)
-    assert not (tmp_path / "harmed").exists()
+def test_jobs_that_ask_for_more(running, session, harmed, harm):
+    (folder, jobs), (who, words) = harmed, HARMS[harm]
+    assert ending(session, jobs[harm]) != "FINISHED:COMPLETED"
+    logged(running, who, jobs[harm], words)
+    assert not (folder / "harmed").exists()
 
 
 COMMANDS = {
@@ -381,7 +376,7 @@ COMMANDS = {
     "pwd": lambda session: session.get_working_directory("shop"),
     "restart": lambda session: session.do_command("restart client shop"),
     "shutdown": lambda session: session.do_command("shutdown client shop"),
-    "configure_site_log": lambda session: session.configure_site_log("DEBUG", "shop"),
+    "configure_site_log": lambda session: session.do_command("configure_site_log client shop DEBUG"),
     "sys_info": lambda session: session.do_command("sys_info client shop"),
     "report_resources": lambda session: session.do_command("report_resources client shop"),
     "report_env": lambda session: session.do_command("report_env shop"),
@@ -398,6 +393,27 @@ def test_commands_that_a_guest_does_not_answer(running, session, command):
     assert "resource_manager" not in said
     assert str(running.folder) not in said
     logged(running, "shop", "refused:", "invalid_request", begin=begin)
+    assert sites.status(running.kit("shop")).pid == pid
+
+
+def test_no_log_of_a_guest_reaches_the_host(running, session, harmed):
+    """What a guest says stays with it, also of jobs that failed."""
+    job = harmed[1]["flare"]
+    ending(session, job)
+    said = ""
+    with suppress(Exception):
+        said = json.dumps(session.get_job_logs(job, "shop").get("logs"))
+    assert "NPTrainer" not in said
+    assert "shop" not in json.loads(said or "{}")
+    with suppress(Exception):
+        session.configure_job_log(job, "DEBUG", "client shop")
+
+
+def test_a_guest_that_is_removed_comes_back(running, session):
+    """The host's own server may forget a guest; the guest's process goes on, and its next sign of life tells the server."""
+    pid = sites.status(running.kit("shop")).pid
+    session.remove_client("shop")
+    running.wait_until(lambda: "shop" in (sites.status(running.kit("bank")).guests or ()), "the shop is there again")
     assert sites.status(running.kit("shop")).pid == pid
 
 
@@ -428,10 +444,9 @@ def test_a_guest_refuses_what_its_server_lets_through(unguarded, tmp_path, harm)
     begin = len(unguarded.log("shop"))
     session = sites.open_session(unguarded.kit("bank"))
     try:
-        ended = submit(session, harmful(tmp_path / "job", harm))
+        assert ending(session, session.submit_job(harmful(tmp_path / "job", harm))) != "FINISHED:COMPLETED"
     finally:
         sites.close_session(session)
-    assert ended != "FINISHED:COMPLETED"
     words = {"code": "BYOC not permitted", "docker": "may not say 'launcher_spec'", "flare": "is not in allow_list"}
     logged(unguarded, "shop", words[harm], begin=begin)
     assert not (tmp_path / "harmed").exists()
@@ -445,7 +460,8 @@ def test_a_guest_runs_jobs_of_its_host_alone(unguarded, tmp_path, name, role):
     begin = len(unguarded.log("shop"))
     session = session_as(unguarded, tmp_path, name, *sign(unguarded, name, "host", role))
     try:
-        assert submit(session, str(write_job(tmp_path / "job", "job", {"shop": b""}))) != "FINISHED:COMPLETED"
+        job = session.submit_job(str(write_job(tmp_path / "job", "job", {"shop": b""})))
+        assert ending(session, job) != "FINISHED:COMPLETED"
     finally:
         sites.close_session(session)
     logged(unguarded, "shop", f"refused: '{name}' with the role '{role}' may not 'submit_job' at shop", begin=begin)

@@ -8,74 +8,28 @@ goes on learning where it was. What arrived is kept in a folder, so that a host 
 from __future__ import annotations
 
 import base64
-import json
-import logging
-import shutil
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fedonce.disk import write_file
-from fedonce.errors import AbsentPartyError, FederationError, FedOnceError, MessageError
+from fedonce.errors import AbsentPartyError, FederationError, FedOnceError
 from fedonce.federation.asking import Request
-from fedonce.federation.jobs import ANSWERS, SILENCE, write_job
+from fedonce.federation.jobqueue import JobQueue
+from fedonce.federation.jobs import SILENCE
 from fedonce.federation.kits import Kit
-from fedonce.federation.sites import close_session, open_session
+from fedonce.federation.standing import DONE, Stand, plain, seconds, whole
 from fedonce.multiround import Rounds
 from fedonce.storage import model_folder
 from fedonce.training import Training
 
-PAUSE = 0.3  # seconds between two looks at the jobs
+PAUSE, LONG_PAUSE = 0.3, 3.0  # seconds between two looks at the jobs; the longer nothing happens, the longer
 AGAIN = 3.0  # seconds before a job is submitted anew
 READY = 60.0  # seconds for a guest to get ready for rounds
 POSTS = 3  # times that a word is posted
 LAST_WORD = 5.0  # seconds for a guest to say how its rounds went
-DONE = ("received", "refused", "late")
-JOBS = "jobs.json"
-
-logger = logging.getLogger(__name__)
-
-
-@dataclass
-class Stand:
-    """Where a guest stands.
-
-    `state` is "queued", "starting", "reading", "learning", "sending", "rounds" and the like, then "received", "refused" or
-    "late"; "failed" is tried again until the deadline.
-    """
-
-    guest: str
-    fingerprint: str = ""
-    job: str | None = None
-    state: str = "asked"
-    epoch: int | None = None
-    epochs: int | None = None
-    reason: str = ""
-    tries: int = 0
-    data: bytes | None = field(default=None, repr=False)
-    wire: int | None = None
-    seconds: float | None = None  # of the job, at the guest
-    waited: float | None = None  # from asking to receiving, at the host
-    what: str = field(default="learn", repr=False)
-    again: float = field(default=0.0, repr=False)  # when to ask again
-    heard: float = field(default=0.0, repr=False)  # when the server last had something to say of the job
-
-    @property
-    def told(self) -> dict[str, Any]:
-        """What there is to say, as JSON values."""
-        names = ("guest", "state", "epoch", "epochs", "reason", "tries", "job", "wire", "seconds", "waited")
-        return {name: getattr(self, name) for name in names} | {"bytes": None if self.data is None else len(self.data)}
-
-    def __str__(self) -> str:
-        """One line."""
-        epoch = f" (epoch {self.epoch} of {self.epochs})" if self.epoch is not None and self.state == "learning" else ""
-        size = f": {len(self.data):,} bytes" if self.data is not None else ""
-        return f"{self.guest}: {self.state}{epoch}{size}{f': {self.reason}' if self.reason else ''}"
 
 
 def no_check(guest: str, data: bytes) -> None:
@@ -122,7 +76,9 @@ class NvflareEngine:
     gradients: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
     live: dict[str, Stand] = field(default_factory=dict, init=False, repr=False)
     turn: int = field(default=0, init=False, repr=False)  # of rounds: how many words there were
-    _session: Any = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.queue = JobQueue(self.kit, self.folder, self.watch, self.silence)
 
     @property
     def guests(self) -> tuple[str, ...]:
@@ -143,17 +99,16 @@ class NvflareEngine:
     def collect(self, asked: Mapping[str, Request]) -> dict[str, bytes]:
         """Ask, wait until all have answered or the deadline has come, and return the files by guest."""
         model_folder(self.folder)
-        self._session = self._session or open_session(self.kit)  # a server that is not there is told at once
+        self.queue.connect()  # a server that is not there is told at once
         began = time.monotonic()
-        self._stop_others(asked)
+        self.queue.stop_others(asked)
         self.stands = {name: self._stand(name, request) for name, request in asked.items()}
         try:
             while self._open() and time.monotonic() < self.deadline:
                 for stand in self._open():
                     if time.monotonic() < self.deadline:  # a server that does not answer costs seconds a guest
                         self._look(stand, asked[stand.guest], began)
-                if self._open():
-                    time.sleep(max(0.0, min(PAUSE, self.deadline - time.monotonic())))
+                self._pause()
         finally:
             self._give_up()
         received = {name: stand.data for name, stand in self.stands.items() if stand.data is not None}
@@ -163,209 +118,110 @@ class NvflareEngine:
 
     def close(self) -> None:
         """End the connection."""
-        session, self._session = self._session, None
-        if session is not None:
-            close_session(session)
+        self.queue.close()
 
     def _open(self) -> list[Stand]:
         return [stand for stand in self.stands.values() if stand.state not in DONE]
 
+    def _pause(self) -> None:
+        """Wait for a moment, and for a longer one the longer nothing has happened: every look is a line in FLARE's audit."""
+        if not self._open():
+            return
+        now = time.monotonic()
+        quiet = now - max(stand.changed for stand in self._open())
+        time.sleep(max(0.0, min(PAUSE + quiet / 20, LONG_PAUSE, self.deadline - now)))
+
     def _stand(self, name: str, request: Request) -> Stand:
         """Return where a guest stands at the start: what arrived before is taken, and a job that was asked before goes on."""
-        stand = Stand(name, request.fingerprint, what=request.what, heard=time.monotonic())
-        stand.job = self._kept().get(stand.fingerprint, {}).get("job")
-        kept = self.folder / f"{stand.fingerprint}.fedonce"
+        now = time.monotonic()
+        stand = Stand(name, request.fingerprint, what=request.what, heard=now, changed=now)
+        stand.job = self.queue.written_down().get(stand.fingerprint, {}).get("job")
+        kept = self._file(stand)
         if kept.exists():
             self._accept(stand, kept.read_bytes())
         return stand
+
+    def _file(self, stand: Stand) -> Path:
+        return self.folder / f"{stand.fingerprint}.fedonce"
 
     def _look(self, stand: Stand, request: Request, began: float) -> None:
         """See how a guest's job goes, and do what is next."""
         if stand.job is None:
             if time.monotonic() >= stand.again:
-                self._submit(stand, request)
+                self.queue.submit(stand, request)
             return
-        meta = self._call("get_job_meta", stand.job)
-        if meta is None:  # it is the server that is away, not the job
+        status = self.queue.status(stand)
+        if status is None:  # it is the server that is away, not the job
             stand.heard = time.monotonic()
-            return
-        status = str(meta.get("status", ""))
-        if status.startswith("FINISHED"):
+        elif status.startswith("FINISHED"):
             self._collect_ended(stand, status, began)
         elif status != "RUNNING":
             stand.heard = time.monotonic()
-            self._note(stand, "queued")
-        elif told := self._ask_progress(stand):
-            if told["state"] == "sent" and (data := self._take(stand)) is not None:
-                self._conclude(stand, told, data, began)
-            elif told.get("done") and told["state"] != "sent":
-                if told["state"] == "silent":
-                    self._stop_job(stand)  # FLARE would wait for the guest's process
-                self._conclude(stand, told, None, began)
+            self.queue.note(stand, "queued")
+        elif told := self.queue.progress(stand):
+            self._collect_running(stand, told, began)
         elif self._is_dumb(stand):  # its process at the server is gone, and the server has not noticed
-            self._stop_job(stand)
+            self.queue.stop(stand)
             self._conclude(stand, {"reason": "the job did not answer"}, None, began)
 
     def _is_dumb(self, stand: Stand) -> bool:
         return time.monotonic() - stand.heard > self.silence
 
-    def _submit(self, stand: Stand, request: Request) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            name = f"{request.what} {request.run} {stand.guest}"
-            job = self._call(
-                "submit_job", str(write_job(Path(folder), name, {stand.guest: request.to_bytes()}, self.silence))
-            )
-        if job is not None:
-            stand.job, stand.tries, stand.heard = job, stand.tries + 1, time.monotonic()
-            self._keep(stand)
-            self._note(stand, "queued")
-
-    def _ask_progress(self, stand: Stand) -> dict[str, Any] | None:
-        """Return what the server says of a guest; None where it says nothing."""
-        told = self._call("do_app_command", stand.job, "progress", {"guest": stand.guest})
-        state = ((told or {}).get("guests") or {}).get(stand.guest)
-        if not isinstance(state, dict) or not isinstance(state.get("state"), str):
-            return None
-        stand.heard = time.monotonic()
-        if not state.get("done"):
-            self._note(stand, _plain(state["state"]), epoch=(_whole(state.get("epoch")), _whole(state.get("epochs"))))
-        return state
-
-    def _take(self, stand: Stand) -> bytes | None:
-        """Take a message out of a job that has it, piece by piece; the job need not have ended."""
-        pieces: list[bytes] = []
-        while True:
-            asked = {"guest": stand.guest, "start": sum(map(len, pieces))}
-            told = self._call("do_app_command", stand.job, "take", asked)
-            if not isinstance(told, dict) or told.get("state") not in ("here", "taken"):
-                return None
-            if told["state"] == "taken":
-                return b"".join(pieces)
-            pieces.append(base64.b64decode(told["piece"]))
+    def _collect_running(self, stand: Stand, told: Mapping[str, Any], began: float) -> None:
+        """Take what a running job has; that a job ends takes seconds for which nobody has to wait."""
+        if told["state"] == "sent":
+            data = self.queue.take(stand)
+            if data is not None:
+                self._conclude(stand, told, data, began)
+        elif told.get("done"):
+            if told["state"] == "silent":
+                self.queue.stop(stand)  # FLARE would wait for the guest's process
+            self._conclude(stand, told, None, began)
 
     def _collect_ended(self, stand: Stand, status: str, began: float) -> None:
-        """Take what an ended job left behind; the server then keeps nothing that the host has."""
-        job, found = stand.job, self._download(stand)
+        """Take what an ended job left behind."""
+        found = self.queue.download(stand)
         if found is None and not self._is_dumb(stand):
             return  # try again: the server may have had no time
         told, data = found or ({}, None)
         why = f"the job ended without an answer ({status.partition(':')[2].lower()})"
         self._conclude(stand, {"reason": why} | told, data, began)
-        self._call("delete_job", job)
 
     def _conclude(self, stand: Stand, told: Mapping[str, Any], data: bytes | None, began: float) -> None:
         """Note how a job went; without an answer, the guest is asked again."""
-        stand.job, stand.wire, stand.seconds = None, _whole(told.get("wire")), _seconds(told.get("seconds"))
-        state = told.get("state")
+        self.queue.release(stand)
+        stand.wire, stand.seconds, state = whole(told.get("wire")), seconds(told.get("seconds")), told.get("state")
         if state == "sent" and data is not None:
             stand.waited = round(time.monotonic() - began, 3)
             self._accept(stand, data)
             if stand.data is not None:
-                write_file(self.folder / f"{stand.fingerprint}.fedonce", data, private=True)
+                write_file(self._file(stand), data, private=True)
         elif state == "refused":
-            self._note(stand, "refused", _plain(told.get("reason")))
+            self.queue.note(stand, "refused", plain(told.get("reason")))
         else:
             stand.again = time.monotonic() + AGAIN
-            self._note(stand, "failed", _plain(told.get("reason")) or f"the guest went {_plain(state) or 'away'}")
-        self._keep(stand)
-
-    def _download(self, stand: Stand) -> tuple[dict[str, Any], bytes | None] | None:
-        """Return what the server noted of a job, and the guest's file; None: not to be had now."""
-        with tempfile.TemporaryDirectory() as folder:
-            place = self._call("download_job_result", stand.job, folder)
-            if place is None:
-                return None
-            answers = Path(place) / "workspace" / ANSWERS
-            try:
-                told = json.loads((answers / f"{stand.guest}.json").read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                told = {}
-            file = answers / f"{stand.guest}.fedonce"
-            data = file.read_bytes() if file.exists() else None
-            shutil.rmtree(place, ignore_errors=True)
-        return (told if isinstance(told, dict) else {}), data
+            stand.failure = plain(told.get("reason")) or f"the guest went {plain(state) or 'away'}"
+            self.queue.note(stand, "failed", stand.failure)
+        self.queue.write_down(stand)
 
     def _accept(self, stand: Stand, data: bytes) -> None:
         """Take a file that can be used; the guest whose file cannot is refused, with the reason."""
         try:
             self.check(stand.guest, data)
         except FedOnceError as error:
-            self._note(stand, "refused", str(error))
+            self.queue.note(stand, "refused", str(error))
             return
         stand.data = data
-        self._note(stand, "received")
+        self.queue.note(stand, "received")
 
     def _give_up(self) -> None:
         """Stop waiting, and leave no job behind."""
         there = True  # a server that is away is not sought for every guest
         for stand in self._open():
             if there:
-                self._stop_job(stand)
-                there = self._session is not None
-            self._note(stand, "late", stand.reason)
-
-    def _stop_job(self, stand: Stand) -> None:
-        """End a job. One that cannot be ended now stays written down: who starts again finds it."""
-        if stand.job is not None and self._call("abort_job", stand.job) is not None:
-            stand.job = None
-        self._keep(stand)
-
-    def _stop_others(self, asked: Mapping[str, Request]) -> None:
-        """End jobs of an earlier start of this host that ask the same guests for something that is not wanted any more."""
-        for fingerprint, job in self._kept().items():
-            request = asked.get(str(job.get("guest")))
-            if request is not None and request.what == job.get("what") and request.fingerprint != fingerprint:
-                self._call("abort_job", str(job.get("job")))
-                self._keep(Stand(request.guest, fingerprint))
-
-    def _note(
-        self, stand: Stand, state: str, reason: str = "", epoch: tuple[int | None, int | None] = (None, None)
-    ) -> None:
-        before = (stand.state, stand.reason, stand.epoch, stand.epochs)
-        stand.state, stand.reason, stand.epoch, stand.epochs = state, reason, *epoch
-        if before != (state, reason, *epoch):
-            self.watch(stand)
-
-    def _kept(self) -> dict[str, dict[str, Any]]:
-        """Return the jobs that are written down, by the fingerprints of their requests."""
-        try:
-            found = json.loads((self.folder / JOBS).read_text(encoding="utf-8"))
-            return {name: job for name, job in found.items() if isinstance(job, dict)}
-        except (OSError, ValueError, AttributeError):
-            return {}
-
-    def _keep(self, stand: Stand) -> None:
-        """Write down which job asks whom, so that a host that starts again finds it."""
-        jobs = {name: job for name, job in self._kept().items() if name != stand.fingerprint}
-        if stand.job is not None:
-            jobs[stand.fingerprint] = {"guest": stand.guest, "what": stand.what, "job": stand.job}
-        write_file(self.folder / JOBS, json.dumps(jobs).encode(), private=True)
-
-    def _call(self, method: str, *arguments: Any) -> Any:
-        """Call FLARE; None where it did not work: a server that is away may come back, and the deadline ends all waiting."""
-        from nvflare.fuel.flare_api.api_spec import JobNotFound
-
-        try:
-            if self._session is None:
-                self._session = open_session(self.kit)
-            return getattr(self._session, method)(*arguments)
-        except JobNotFound:
-            for stand in (*self.stands.values(), *self.live.values()):
-                if stand.job in arguments:
-                    stand.job = None  # the server lost it: ask again
-        except FederationError as error:
-            logger.info("%s: %s", method, error)
-        except Exception as error:  # FLARE raises many kinds
-            logger.info("%s: %s: %s", method, type(error).__name__, error)
-            if method in ("get_job_meta", "submit_job") or not _is_about_job(error):
-                self._drop_session()
-        return None
-
-    def _drop_session(self) -> None:
-        """Leave a connection that is broken. Nobody waits for its end, which takes long where the server hangs."""
-        session, self._session = self._session, None
-        if session is not None:
-            threading.Thread(target=_close_quietly, args=(session,), daemon=True).start()
+                self.queue.stop(stand)
+                there = self.queue.connected
+            self.queue.note(stand, "late", stand.failure)
 
     def _too_few(self, received: Mapping[str, bytes]) -> str:
         came = f"only {', '.join(received)}" if received else "nobody"
@@ -381,15 +237,14 @@ class NvflareEngine:
         """Start a job at each guest, wait until it is ready, and return what the guests open with."""
         assert self.ask_rounds is not None
         asked = self.ask_rounds(rounds)
-        self._stop_others(asked)
+        self.queue.stop_others(asked)
         self.live = {name: Stand(name, request.fingerprint, what="rounds") for name, request in asked.items()}
         end = time.monotonic() + READY
-        for stand in self.live.values():
-            self._submit_live(stand, asked[stand.guest])
-        while time.monotonic() < end and any(stand.state not in ("rounds", *DONE) for stand in self.live.values()):
-            for stand in self.live.values():
-                if stand.state not in ("rounds", *DONE):
-                    self._look_live(stand)
+        for name, stand in self.live.items():
+            self.queue.submit(stand, asked[name])
+        while time.monotonic() < end and self._getting_ready():
+            for stand in self._getting_ready():
+                self._look_live(stand)
             time.sleep(PAUSE)
         for stand in list(self.live.values()):
             if stand.state != "rounds":
@@ -414,9 +269,23 @@ class NvflareEngine:
         self.tuned = {name: self.live[name].fingerprint for name in closing}
         self._count_rounds()
         for stand in self.live.values():
-            stand.job = None
-            self._keep(stand)
+            self.queue.release(stand)
+            self.queue.write_down(stand)
         return closing
+
+    def _getting_ready(self) -> list[Stand]:
+        return [stand for stand in self.live.values() if stand.state not in ("rounds", *DONE)]
+
+    def _look_live(self, stand: Stand) -> None:
+        """See whether a guest is ready for rounds, or will not be."""
+        status = self.queue.status(stand) or ""
+        told: Mapping[str, Any] | None = None
+        if status == "RUNNING":
+            told = self.queue.progress(stand)
+        elif status.startswith("FINISHED"):
+            told, _ = self.queue.download(stand) or ({}, None)
+        if told is not None and (told.get("done") or status != "RUNNING"):
+            stand.state, stand.reason = "refused", plain(told.get("reason")) or "its job for rounds ended"
 
     def _count_rounds(self) -> None:
         """Add what the wire carried during rounds, which each guest says at the end of its job."""
@@ -424,9 +293,9 @@ class NvflareEngine:
         waiting = dict(self.live)
         while waiting and time.monotonic() < end:
             for name, stand in list(waiting.items()):
-                told = self._ask_progress(stand)
+                told = self.queue.progress(stand)
                 if told is not None and told.get("done"):
-                    self.stands[name].wire = (self.stands[name].wire or 0) + (_whole(told.get("wire")) or 0)
+                    self.stands[name].wire = (self.stands[name].wire or 0) + (whole(told.get("wire")) or 0)
                     del waiting[name]
             time.sleep(0.1)
 
@@ -452,69 +321,26 @@ class NvflareEngine:
     def _post(self, stand: Stand, word: dict[str, Any]) -> None:
         """Hand a word to the server. The same turn counts once there: what may have been lost can be posted again."""
         for _ in range(POSTS):
-            if self._call("do_app_command", stand.job, "post", {"guest": stand.guest, "turn": self.turn, **word}):
+            if self.queue.say(stand, "post", turn=self.turn, **word):
                 return
 
     def _fetch(self, stand: Stand, end: float) -> bytes | None:
         """Return a guest's answer; a guest that gives none is out of the rounds."""
         reason = ""
         while time.monotonic() < end:
-            told = self._call("do_app_command", stand.job, "fetch", {"guest": stand.guest, "turn": self.turn})
-            if not isinstance(told, dict):  # the connection failed, or the job did; one of them may come back
+            told = self.queue.say(stand, "fetch", turn=self.turn)
+            if told is None:  # the connection failed, or the job did; one of them may come back
                 time.sleep(PAUSE)
             elif told.get("state") == "here":
                 return base64.b64decode(told.get("message") or "")
             elif told.get("state") != "waiting":
-                reason = _plain(told.get("reason"))
+                reason = plain(told.get("reason"))
                 break
         self._lose(stand, reason or "it no longer answers")
         return None
 
-    def _submit_live(self, stand: Stand, request: Request) -> None:
-        self._submit(stand, request)
-        if stand.job is None:
-            stand.reason = "the job could not be submitted"
-
-    def _look_live(self, stand: Stand) -> None:
-        meta = self._call("get_job_meta", stand.job) if stand.job else None
-        status = str((meta or {}).get("status", ""))
-        told: Mapping[str, Any] | None = None
-        if status == "RUNNING":
-            told = self._ask_progress(stand)
-        elif status.startswith("FINISHED"):
-            told, _ = self._download(stand) or ({}, None)
-        if told is not None and (told.get("done") or status != "RUNNING"):
-            stand.state, stand.reason = "refused", _plain(told.get("reason")) or "its job for rounds ended"
-
     def _lose(self, stand: Stand, reason: str) -> None:
         """Go on without a guest."""
-        self._stop_job(stand)
+        self.queue.stop(stand)
         self.live.pop(stand.guest, None)
         self.watch(replace(stand, state="lost", reason=reason))
-
-
-def _close_quietly(session: Any) -> None:
-    """End a connection without a farewell."""
-    with suppress(Exception):  # it was broken already
-        session.api.close()
-
-
-def _is_about_job(error: Exception) -> bool:
-    """Tell whether an error is about the job alone, and the connection is good: not running yet, or no longer."""
-    return type(error).__name__ in ("JobNotRunning", "NoReply", "InternalError", "JobNotDone", "ClientsStillRunning")
-
-
-def _plain(text: object) -> str:
-    """Return a guest's text without what could upset a terminal or a log."""
-    return "".join(letter for letter in str(text or "")[:1000] if letter.isprintable())
-
-
-def _seconds(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
-
-
-def _whole(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62 else None
-
-
-__all__ = ["MessageError", "NvflareEngine", "Stand"]

@@ -162,6 +162,7 @@ def _guard_login(kit: Kit) -> None:
 def _guard_commands() -> None:
     """Leave the client the few commands that jobs need."""
     from nvflare.private.admin_defs import MsgHeader, ReturnCode
+    from nvflare.private.defs import RequestHeader
     from nvflare.private.fed.client.admin import FedAdminAgent
     from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
 
@@ -172,7 +173,10 @@ def _guard_commands() -> None:
     def dispatch(agent: Any, request: Any) -> Any:
         reply = flare(agent, request)
         if reply.payload.get_header(MsgHeader.RETURN_CODE) == ReturnCode.ERROR:
-            logger.warning("refused: %s of the server: %s", request.payload.topic, reply.payload.body)
+            said, job = reply.payload.body, request.payload.get_header(RequestHeader.JOB_ID)
+            logger.warning(
+                "refused: %s of the server%s: %s", request.payload.topic, f", job {job}" if job else "", said
+            )
         return reply
 
     FedAdminAgent._dispatch_request = dispatch

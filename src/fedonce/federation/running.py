@@ -24,11 +24,12 @@ from fedonce import alignment, protocol, storage, workflow
 from fedonce.alignment import AgreedRows
 from fedonce.crypto import read_secret
 from fedonce.disk import write_file
-from fedonce.engine.nvflare import NvflareEngine, Stand
+from fedonce.engine.nvflare import NvflareEngine
 from fedonce.errors import FederationError, InputError, MessageError
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import Kit, open_kit
 from fedonce.federation.runfile import RunFile
+from fedonce.federation.standing import Stand
 from fedonce.ids import fingerprint, normalise
 from fedonce.matching import HostRows
 from fedonce.message import Representation, Traffic
@@ -97,6 +98,7 @@ def _by_state(stands: Mapping[str, Stand]) -> dict[str, Any]:
     return {
         "late": [name for name, stand in stands.items() if stand.state == "late"],
         "refused": {name: stand.reason for name, stand in stands.items() if stand.state == "refused"},
+        "failed": {name: stand.reason for name, stand in stands.items() if stand.state == "late" and stand.reason},
     }
 
 

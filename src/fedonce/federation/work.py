@@ -54,9 +54,11 @@ def learn(desk: Desk, request: Request, folder: Path) -> None:
     desk.tell("learning")
     begun_with = f"{fedonce.__version__} {request.fingerprint} {_digest(tables.data)}"
     agreed = _rows(request) if request.naming == "agreed" else None
-    message = party.learn(own, agreed=agreed, progress=Progress(tell, folder / STATE, begun_with))
+    progress = Progress(tell, folder / STATE, begun_with, forgets=False)
+    message = party.learn(own, agreed=agreed, progress=progress)
     write_file(folder / ASKED, request.to_bytes(), private=True)
     workflow.save_guest(party, message, folder, MESSAGE, None, None)
+    progress.forget()
 
 
 def represent(desk: Desk, request: Request, folder: Path) -> None:
