@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fedonce.disk import write_file
 from fedonce.errors import AbsentPartyError, FederationError, FedOnceError
 from fedonce.federation.asking import Request
 from fedonce.federation.jobqueue import JobQueue
@@ -111,10 +110,14 @@ class NvflareEngine:
                 self._pause()
         finally:
             self._give_up()
-        received = {name: stand.data for name, stand in self.stands.items() if stand.data is not None}
-        if len(received) < self.least:
-            raise AbsentPartyError(self._too_few(received))
-        return received
+        came = [name for name, stand in self.stands.items() if stand.bytes is not None]
+        if len(came) < self.least:
+            raise AbsentPartyError(self._too_few(came))
+        return self.received()
+
+    def received(self) -> dict[str, bytes]:
+        """Return the files that came, by guest."""
+        return {name: self._file(stand).read_bytes() for name, stand in self.stands.items() if stand.bytes is not None}
 
     def close(self) -> None:
         """End the connection."""
@@ -136,13 +139,16 @@ class NvflareEngine:
         now = time.monotonic()
         stand = Stand(name, request.fingerprint, what=request.what, heard=now, changed=now)
         stand.job = self.queue.written_down().get(stand.fingerprint, {}).get("job")
-        kept = self._file(stand)
-        if kept.exists():
-            self._accept(stand, kept.read_bytes())
+        if self._file(stand).exists():
+            self._accept(stand, self._file(stand))
         return stand
 
     def _file(self, stand: Stand) -> Path:
         return self.folder / f"{stand.fingerprint}.fedonce"
+
+    def _part(self, stand: Stand) -> Path:
+        """Where a file is until it is whole and checked; large ones are in memory one at a time."""
+        return self.folder / f".{stand.fingerprint}.part"
 
     def _look(self, stand: Stand, request: Request, began: float) -> None:
         """See how a guest's job goes, and do what is next."""
@@ -162,7 +168,7 @@ class NvflareEngine:
             self._collect_running(stand, told, began)
         elif self._is_dumb(stand):  # its process at the server is gone, and the server has not noticed
             self.queue.stop(stand)
-            self._conclude(stand, {"reason": "the job did not answer"}, None, began)
+            self._conclude(stand, {"reason": "the job did not answer"}, False, began)
 
     def _is_dumb(self, stand: Stand) -> bool:
         return time.monotonic() - stand.heard > self.silence
@@ -170,32 +176,29 @@ class NvflareEngine:
     def _collect_running(self, stand: Stand, told: Mapping[str, Any], began: float) -> None:
         """Take what a running job has; that a job ends takes seconds for which nobody has to wait."""
         if told["state"] == "sent":
-            data = self.queue.take(stand)
-            if data is not None:
-                self._conclude(stand, told, data, began)
+            if self.queue.take(stand, self._part(stand)):
+                self._conclude(stand, told, True, began)
         elif told.get("done"):
             if told["state"] == "silent":
                 self.queue.stop(stand)  # FLARE would wait for the guest's process
-            self._conclude(stand, told, None, began)
+            self._conclude(stand, told, False, began)
 
     def _collect_ended(self, stand: Stand, status: str, began: float) -> None:
         """Take what an ended job left behind."""
-        found = self.queue.download(stand)
+        found = self.queue.download(stand, self._part(stand))
         if found is None and not self._is_dumb(stand):
             return  # try again: the server may have had no time
-        told, data = found or ({}, None)
+        told, here = found or ({}, False)
         why = f"the job ended without an answer ({status.partition(':')[2].lower()})"
-        self._conclude(stand, {"reason": why} | told, data, began)
+        self._conclude(stand, {"reason": why} | told, here, began)
 
-    def _conclude(self, stand: Stand, told: Mapping[str, Any], data: bytes | None, began: float) -> None:
+    def _conclude(self, stand: Stand, told: Mapping[str, Any], here: bool, began: float) -> None:
         """Note how a job went; without an answer, the guest is asked again."""
         self.queue.release(stand)
         stand.wire, stand.seconds, state = whole(told.get("wire")), seconds(told.get("seconds")), told.get("state")
-        if state == "sent" and data is not None:
+        if state == "sent" and here:
             stand.waited = round(time.monotonic() - began, 3)
-            self._accept(stand, data)
-            if stand.data is not None:
-                write_file(self._file(stand), data, private=True)
+            self._accept(stand, self._part(stand))
         elif state == "refused":
             self.queue.note(stand, "refused", plain(told.get("reason")))
         else:
@@ -204,14 +207,16 @@ class NvflareEngine:
             self.queue.note(stand, "failed", stand.failure)
         self.queue.write_down(stand)
 
-    def _accept(self, stand: Stand, data: bytes) -> None:
-        """Take a file that can be used; the guest whose file cannot is refused, with the reason."""
+    def _accept(self, stand: Stand, path: Path) -> None:
+        """Keep a file that can be used; the guest whose file cannot is refused, with the reason."""
         try:
-            self.check(stand.guest, data)
+            self.check(stand.guest, path.read_bytes())
         except FedOnceError as error:
+            path.unlink()
             self.queue.note(stand, "refused", str(error))
             return
-        stand.data = data
+        path.replace(self._file(stand))
+        stand.bytes = self._file(stand).stat().st_size
         self.queue.note(stand, "received")
 
     def _give_up(self) -> None:
@@ -223,9 +228,9 @@ class NvflareEngine:
                 there = self.queue.connected
             self.queue.note(stand, "late", stand.failure)
 
-    def _too_few(self, received: Mapping[str, bytes]) -> str:
-        came = f"only {', '.join(received)}" if received else "nobody"
-        why = "".join(f" {stand}." for stand in self.stands.values() if stand.data is None)
+    def _too_few(self, answered: Sequence[str]) -> str:
+        came = f"only {', '.join(answered)}" if answered else "nobody"
+        why = "".join(f" {stand}." for stand in self.stands.values() if stand.bytes is None)
         return (
             f"At least {self.least} guest{'' if self.least == 1 else 's'} must answer, and {came} did.{why} Wait longer "
             "(deadline), or train with fewer guests (min_guests). What arrived is kept: the same command goes on from there."
@@ -283,7 +288,7 @@ class NvflareEngine:
         if status == "RUNNING":
             told = self.queue.progress(stand)
         elif status.startswith("FINISHED"):
-            told, _ = self.queue.download(stand) or ({}, None)
+            told, _ = self.queue.download(stand, self._part(stand)) or ({}, False)
         if told is not None and (told.get("done") or status != "RUNNING"):
             stand.state, stand.reason = "refused", plain(told.get("reason")) or "its job for rounds ended"
 

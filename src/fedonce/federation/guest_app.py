@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fedonce.federation.work import RoundsDesk
 
 ALIVE = 2.0  # seconds between two signs of life
-CHUNK, CHUNK_SECONDS = 4 << 20, 60.0
+CHUNK, CHUNK_SECONDS = 1 << 20, 60.0
 TRIES = 5  # of sending a message
 
 logger = logging.getLogger(__name__)

@@ -102,20 +102,20 @@ class JobQueue:
             self.note(stand, plain(state["state"]), epoch=(whole(state.get("epoch")), whole(state.get("epochs"))))
         return state
 
-    def take(self, stand: Stand) -> bytes | None:
-        """Take a message out of a running job, piece by piece."""
-        pieces: list[bytes] = []
-        while True:
-            asked = {"guest": stand.guest, "start": sum(map(len, pieces))}
-            told = self._call_about(stand, "do_app_command", "take", asked)
-            if not isinstance(told, dict) or told.get("state") not in ("here", "taken"):
-                return None
-            if told["state"] == "taken":
-                return b"".join(pieces)
-            pieces.append(base64.b64decode(told["piece"]))
+    def take(self, stand: Stand, path: Path) -> bool:
+        """Take a message out of a running job into a file, piece by piece; tell whether all of it is there."""
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        with path.open("wb") as file:
+            while True:
+                told = self.say(stand, "take", start=file.tell()) or {}
+                if told.get("state") == "here":
+                    file.write(base64.b64decode(told["piece"]))
+                else:
+                    return told.get("state") == "taken"
 
-    def download(self, stand: Stand) -> tuple[dict[str, Any], bytes | None] | None:
-        """Return what an ended job noted, and the guest's file; None: not to be had now."""
+    def download(self, stand: Stand, path: Path) -> tuple[dict[str, Any], bool] | None:
+        """Return what an ended job noted, and whether the guest's file was there, which is then `path`; None: not now."""
         with tempfile.TemporaryDirectory() as folder:
             place = self._call_about(stand, "download_job_result", folder)
             if place is None:
@@ -126,9 +126,13 @@ class JobQueue:
             except (OSError, ValueError):
                 told = {}
             file = answers / f"{stand.guest}.fedonce"
-            data = file.read_bytes() if file.exists() else None
+            here = file.exists()
+            if here:
+                path.unlink(missing_ok=True)
+                path.touch(mode=0o600)
+                shutil.copyfile(file, path)
             shutil.rmtree(place, ignore_errors=True)
-        return (told if isinstance(told, dict) else {}), data
+        return (told if isinstance(told, dict) else {}), here
 
     def say(self, stand: Stand, command: str, **content: Any) -> dict[str, Any] | None:
         """Give a running job a command, and return its answer; None where there is none."""

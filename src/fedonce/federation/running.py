@@ -88,7 +88,7 @@ class Outcome:
             "guests": {name: _figures(stand, traffic, self.fitted) for name, stand in self.stands.items()},
             "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,
             "id bytes": traffic.id_bytes, "bytes to guests": traffic.bytes_to_guests, "rounds": traffic.rounds,
-            "alignment bytes": sum(len(stand.data or b"") for stand in self.aligned.values()),
+            "alignment bytes": sum(stand.bytes or 0 for stand in self.aligned.values()),
             "wire bytes": sum(stand.wire or 0 for stand in (*self.stands.values(), *self.aligned.values())),
             "epsilon": None if self.host.ledger is None else self.host.ledger.epsilon(),
         }  # fmt: skip
@@ -214,7 +214,7 @@ class Training:
         with self._engine(asked, check) as engine:
             engine.collect(asked)
         self.aligned = engine.stands
-        self.left_out = {name: stand for name, stand in engine.stands.items() if stand.data is None}
+        self.left_out = {name: stand for name, stand in engine.stands.items() if stand.bytes is None}
         if self.file.reveal == "both":
             for name, found in matched.items():
                 self.agreed[name] = alignment.agreed_rows(
@@ -265,7 +265,7 @@ def fit(file: RunFile, kit: Path, out: Path, watch: Watch, tell: Tell, refit: bo
     training.log.write(stage="start", run=file.run, guests=list(file.guests), version=fedonce.__version__)
     fitted, engine = training.run()
     stands = training.left_out | engine.stands
-    messages = {name: stand.data for name, stand in engine.stands.items() if stand.data is not None}
+    messages = engine.received()
     party = training.party
     models = {name: engine.tuned.get(name) or training.model_of(name) for name in party.dims}
     party.save(out, messages)
@@ -323,7 +323,7 @@ class Predicted:
         traffic = self.prediction.traffic
         return {
             "rows": self.table.n_rows,
-            "guests": {name: self.host.overlap[name] for name, stand in self.stands.items() if stand.data is not None},
+            "guests": {name: self.host.overlap[name] for name, stand in self.stands.items() if stand.bytes is not None},
             "absent": list(self.prediction.absent), **_by_state(self.stands),
             "seconds": {name: stand.seconds for name, stand in self.stands.items()},
             "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,

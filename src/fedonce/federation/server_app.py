@@ -27,7 +27,7 @@ from fedonce.federation.jobs import ANSWERS, CHANNEL, MESSAGE, PROGRESS, ROUND, 
 START = 30.0  # seconds at least for a guest's first sign: its process has to start
 FETCH = 2.0  # seconds that one command waits for a guest's values: fewer than FLARE gives a command
 LINGER = 10.0  # seconds for the host to take a message, or its next piece; then the job ends, and keeps it
-PIECE = 6 << 20  # bytes of a message that one command takes
+PIECE = 4 << 20  # bytes of a message that one command takes
 
 
 class Collect(Controller):  # type: ignore[misc]

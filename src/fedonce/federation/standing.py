@@ -25,7 +25,7 @@ class Stand:
     reason: str = ""
     failure: str = ""  # the reason of its last job that failed; another may be queued since
     tries: int = 0
-    data: bytes | None = field(default=None, repr=False)
+    bytes: int | None = None  # of its file, once that is received
     wire: int | None = None
     seconds: float | None = None  # of the job, at the guest
     waited: float | None = None  # from asking to receiving, at the host
@@ -37,13 +37,13 @@ class Stand:
     @property
     def told(self) -> dict[str, Any]:
         """What there is to say, as JSON values."""
-        names = ("guest", "state", "epoch", "epochs", "reason", "tries", "job", "wire", "seconds", "waited")
-        return {name: getattr(self, name) for name in names} | {"bytes": None if self.data is None else len(self.data)}
+        names = ("guest", "state", "epoch", "epochs", "reason", "tries", "job", "bytes", "wire", "seconds", "waited")
+        return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
         """One line."""
         epoch = f" (epoch {self.epoch} of {self.epochs})" if self.epoch is not None and self.state == "learning" else ""
-        size = f": {len(self.data):,} bytes" if self.data is not None else ""
+        size = f": {self.bytes:,} bytes" if self.bytes is not None else ""
         return f"{self.guest}: {self.state}{epoch}{size}{f': {self.reason}' if self.reason else ''}"
 
 
