@@ -318,13 +318,13 @@ def _decode(
         if "low" in tensors or "high" in tensors:
             raise fail("floats carry no scale")
         _expect(tensors, "values", np.float32 if bits == 32 else np.float16, (m, d), fail)
-        values = tensors["values"].astype(np.float32)
+        values = tensors["values"].astype(np.float32, copy=False)  # a message may be as large as the memory that is left
     else:
         _expect(tensors, "values", np.uint8, (m, d) if bits == 8 else (ceil(m * d / 2),), fail)
         scale = _read_scale(tensors, d, fail)
         codes = tensors["values"] if bits == 8 else _unpack_nibbles(tensors["values"], m, d)
         values = scale.decode(codes, bits)
-    if not (np.abs(values) <= VALUE_LIMIT).all():  # NaN is not, either
+    if values.size and not -VALUE_LIMIT <= values.min() <= values.max() <= VALUE_LIMIT:  # NaN is not, either
         raise fail(f"it has values that are not finite, or beyond {VALUE_LIMIT:g}")
     present = np.unpackbits(tensors["present"], count=n).view(bool) if "present" in tensors else None
     if present is not None and int(present.sum()) != m:
