@@ -318,7 +318,8 @@ def _decode(
         if "low" in tensors or "high" in tensors:
             raise fail("floats carry no scale")
         _expect(tensors, "values", np.float32 if bits == 32 else np.float16, (m, d), fail)
-        values = tensors["values"].astype(np.float32, copy=False)  # a message may be as large as the memory that is left
+        # One copy: a message may be as large as the memory that is left.
+        values = tensors["values"].astype(np.float32, copy=False)
     else:
         _expect(tensors, "values", np.uint8, (m, d) if bits == 8 else (ceil(m * d / 2),), fail)
         scale = _read_scale(tensors, d, fail)

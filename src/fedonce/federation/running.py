@@ -138,12 +138,7 @@ class Training:
         """Align, let guests learn, train, and go on by rounds where it is wanted."""
         if self.file.align:
             self._align()
-        plan = self.party.plan
-        text = None if plan is None else plan.to_text()
-        asked = {
-            name: self._ask(name, "learn", plan=text, **self.file.learn_settings(name))
-            for name in self.file.guests if name not in self.left_out
-        }  # fmt: skip
+        asked = {name: self._ask_learn(name) for name in self.file.guests if name not in self.left_out}
         rounds = self.file.rounds_settings()
         self.log.stage = "learn"
         with self._engine(asked, self._check) as engine:
@@ -182,9 +177,8 @@ class Training:
         message = Representation.from_bytes(data, guest)
         if message.run != self.file.run:
             raise MessageError(f"its message belongs to run {message.run!r}, this is run {self.file.run!r}")
-        held, _ = HostRows(self.own.n_rows, self.own.ids, self.secret, self.party.forms, self.party.agreed).match(
-            message
-        )
+        own = HostRows(self.own.n_rows, self.own.ids, self.secret, self.party.forms, self.party.agreed)
+        held, _ = own.match(message)
         if not len(held):
             raise MessageError(
                 f"none of the rows of its message is one of the host's {self.own.n_rows}; look at the columns of ids, and how "
@@ -217,14 +211,9 @@ class Training:
         self.left_out = {name: stand for name, stand in engine.stands.items() if stand.bytes is None}
         if self.file.reveal == "both":
             for name, found in matched.items():
+                shared = ids[found.positions]
                 self.agreed[name] = alignment.agreed_rows(
-                    ids[found.positions],
-                    self.party.name,
-                    name,
-                    self.file.run,
-                    self.party.forms,
-                    self.secret,
-                    found.salt,
+                    shared, self.party.name, name, self.file.run, self.party.forms, self.secret, found.salt
                 )
         self.party.agreed = tuple(AgreedRows.from_bytes(data) for data in self.agreed.values())
 
@@ -248,20 +237,22 @@ class Training:
             )  # fmt: skip
         return asked
 
+    def _ask_learn(self, guest: str) -> Request:
+        plan = self.party.plan
+        text = None if plan is None else plan.to_text()
+        return self._ask(guest, "learn", plan=text, **self.file.learn_settings(guest))
+
     def model_of(self, guest: str) -> str:
         """Return by which fingerprint a guest knows its model."""
-        return self._ask(
-            guest, "learn", plan=None if self.party.plan is None else self.party.plan.to_text(),
-            **self.file.learn_settings(guest),
-        ).fingerprint  # fmt: skip
+        return self._ask_learn(guest).fingerprint
 
 
 def fit(file: RunFile, kit: Path, out: Path, watch: Watch, tell: Tell, refit: bool = False) -> Outcome:
     """Train by a run file: ask guests, wait for them, train, save."""
     opened = _host_kit(kit)
     file.check_guests(opened.guests)
-    before = workflow.model_before(out, refit and storage.exists(out))
-    training = _prepare(file, opened, out, watch, tell, before)
+    workflow.model_before(out, refit and storage.exists(out))  # raises where there is a model, or its budget is spent
+    training = _prepare(file, opened, out, watch, tell)
     training.log.write(stage="start", run=file.run, guests=list(file.guests), version=fedonce.__version__)
     fitted, engine = training.run()
     stands = training.left_out | engine.stands
@@ -277,7 +268,7 @@ def fit(file: RunFile, kit: Path, out: Path, watch: Watch, tell: Tell, refit: bo
     return outcome
 
 
-def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell, before: Host | None) -> Training:
+def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> Training:
     """Read the host's table and make the host, before anybody is asked."""
     end = time.monotonic() + file.deadline
     tell(f"reading {file.table}")

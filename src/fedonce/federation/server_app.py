@@ -131,7 +131,7 @@ class Collect(Controller):  # type: ignore[misc]
         target = self.folder / f"{name}.fedonce"
         with self.lock:
             whole = FileStreamer.get_rc(stream_ctx) == ReturnCode.OK
-            if not whole or name not in self.states or target.exists():
+            if not whole or name not in self.states or name in self.settled or target.exists():
                 found.unlink(missing_ok=True)
                 self.log_warning(fl_ctx, f"a message of {name} is left out: cut short, not asked for, or a second one")
                 return
@@ -201,12 +201,11 @@ class Collect(Controller):  # type: ignore[misc]
             return {"state": "posted"}
         if self.workers is None:
             self.workers = ThreadPoolExecutor(len(self.guests))
-        engine, context = fl_ctx.get_engine(), fl_ctx
         request = Shareable({**content, "gradient": base64.b64decode(content.get("gradient") or "")})
-        self.values[name] = turn, self.workers.submit(self._ask, engine, name, request, context)
+        self.values[name] = turn, self.workers.submit(self._ask, fl_ctx.get_engine(), name, request)
         return {"state": "posted"}
 
-    def _ask(self, engine: Any, name: str, request: Shareable, fl_ctx: FLContext) -> Shareable | None:
+    def _ask(self, engine: Any, name: str, request: Shareable) -> Shareable | None:
         with engine.new_context() as context:
             replies = engine.send_aux_request(
                 targets=[name], topic=ROUND, request=request, timeout=self.silence, fl_ctx=context
