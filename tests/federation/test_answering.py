@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 import threading
 import time
 from dataclasses import asdict, replace
@@ -13,16 +14,20 @@ import pytest
 import fedonce
 from fedonce import alignment, read_table
 from fedonce.alignment import AgreedRows
+from fedonce.envelope import pack
 from fedonce.federation.answering import ASKED, MESSAGE, Desk, Failed, Refused
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import GuestTables
 from fedonce.federation.policy import DEFAULT_POLICY
+from fedonce.learners import make
 from fedonce.message import Representation
+from fedonce.privacy.budget import calibrate
 from fedonce.progress import Progress
 from fedonce.training import Training
 from tests.federation.parties import write_csv
 
 N = 60
+HEADER = {"party": "bank", "guest": "shop", "run": "churn", "what": "learn"}
 
 
 @pytest.fixture
@@ -85,10 +90,8 @@ def test_stopped_learning_goes_on_from_its_last_epoch(desk, told, monkeypatch):
     again = [news[1] for news in told[before:] if len(news) == 3]
     assert again
     assert again[0] > 1  # not from the start
-    other = replace(whole, nonce="00")
-    assert Representation.from_bytes(desk.answer(other).read_bytes()).values.tobytes() == (
-        Representation.from_bytes(resumed).values.tobytes()
-    )
+    shutil.rmtree(desk.kept(whole.fingerprint))
+    assert desk.answer(whole).read_bytes() == resumed  # as if it had never been stopped
 
 
 def test_another_version_is_refused(desk):
@@ -97,8 +100,21 @@ def test_another_version_is_refused(desk):
 
 
 def test_a_request_for_somebody_else_is_refused(desk):
-    with pytest.raises(Refused, match="is for 'telco', this is 'shop'"):
+    with pytest.raises(Refused, match="of 'bank' for 'telco'; this is 'shop'"):
         desk.read(replace(asks(), guest="telco").to_bytes())
+
+
+def test_another_host_than_the_kit_names_is_refused(desk):
+    (desk.kit / "kit.toml").write_text('host = "bank"\n')
+    assert desk.read(asks().to_bytes()) == asks()
+    with pytest.raises(Refused, match="whose host is 'bank'"):
+        desk.read(replace(asks(), host="insurer").to_bytes())
+
+
+def test_a_request_of_another_version_need_not_be_readable(desk):
+    odd = pack("request", {**HEADER, "version": "9.9"}, {"settings": np.frombuffer(b"{}", np.uint8)})
+    with pytest.raises(Refused, match=r"bank has 9\.9"):
+        desk.read(odd)
 
 
 def test_damaged_requests_are_refused(desk):
@@ -179,8 +195,11 @@ def test_a_policy_made_stricter_holds_for_models_learnt_before(desk):
     with pytest.raises(Refused, match="no longer allows") as caught:
         desk.answer(asks("represent", model=model, rows=rows))
     assert "c5" not in str(caught.value)
+    with pytest.raises(Refused, match="no longer allows") as caught:  # and for the message that is kept
+        desk.answer(asks())
+    assert "c5" not in str(caught.value)
     (desk.kit / "policy.toml").write_text("max_dim = 1\n")
-    with pytest.raises(Refused, match="max_dim"):  # and for the message that is kept
+    with pytest.raises(Refused, match="max_dim"):
         desk.answer(asks())
 
 
@@ -249,6 +268,37 @@ def test_rounds_end_where_the_guest_agreed_to(desk):
     kept = desk.kept(rounds.request.fingerprint)
     assert (kept / ASKED).exists()
     assert fedonce.Guest.load(kept).tuned is not None
+
+
+def plan_of(epsilon=4.0):
+    task = make("pca", None, "test").private_tasks(N, 1.0, False)
+    return calibrate([replace(each, party="shop") for each in task], epsilon, 1e-3).to_text()
+
+
+def test_a_budget_is_spent_once_in_a_run(desk):
+    (desk.kit / "public.toml").write_text("bounds = [-6, 6]\n")
+    GuestTables(desk.kit / "shop.csv", "customer", public=desk.kit / "public.toml").to_file(desk.kit / "guest.toml")
+    first = asks(plan=plan_of())
+    message = desk.answer(first).read_bytes()
+    assert desk.answer(first).read_bytes() == message  # the same noise, not new one
+    for other in (replace(first, seed=1), replace(first, dim=1), replace(first, nonce="00")):
+        with pytest.raises(Refused, match="already|no nonce"):
+            desk.answer(other)
+    desk.answer(replace(first, run="another"))  # which the policy can forbid (runs)
+    (desk.kit / "policy.toml").write_text("max_rounds = 10\n")
+    rounds = asks("rounds", model=first.fingerprint, rows=rows_of(desk), order=np.arange(N), rounds={"rounds": 3})
+    with pytest.raises(Refused, match="privacy budget takes part in no rounds"):
+        desk.open_rounds(rounds)
+
+
+def test_rounds_set_nothing_else(desk):
+    (desk.kit / "policy.toml").write_text("max_rounds = 10\n")
+    model = learnt(desk)
+    request = asks("rounds", model=model, rows=rows_of(desk), order=np.arange(N), rounds={"rounds": 3, "nonsense": 1})
+    with pytest.raises(Refused, match="nothing else"):
+        desk.open_rounds(request)
+    started = desk.open_rounds(replace(request, rounds={"rounds": 3, "start": "random"}))
+    assert not started.party.tuned.alone  # from what was learnt, whatever the host says
 
 
 def test_rounds_are_refused_by_default(desk):

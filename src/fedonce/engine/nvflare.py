@@ -14,18 +14,19 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fedonce.errors import AbsentPartyError, FederationError, FedOnceError
+from fedonce.envelope import read_bytes
+from fedonce.errors import AbsentPartyError, FederationError, MessageError
 from fedonce.federation.asking import Request
-from fedonce.federation.jobqueue import JobQueue
+from fedonce.federation.jobqueue import AGAIN, AGAIN_AT_MOST, JobQueue
 from fedonce.federation.jobs import SILENCE
 from fedonce.federation.kits import Kit
 from fedonce.federation.standing import DONE, Stand, plain, seconds, whole
+from fedonce.message import Representation
 from fedonce.multiround import Rounds
 from fedonce.storage import model_folder
 from fedonce.training import Training
 
 PAUSE, LONG_PAUSE = 0.3, 3.0  # seconds between two looks at the jobs; the longer nothing happens, the longer
-AGAIN = 3.0  # seconds before a job is submitted anew
 READY = 60.0  # seconds for a guest to get ready for rounds
 POSTS = 3  # times that a word is posted
 LAST_WORD = 5.0  # seconds for a guest to say how its rounds went
@@ -120,7 +121,10 @@ class NvflareEngine:
         return {name: self._file(stand).read_bytes() for name, stand in self.stands.items() if stand.bytes is not None}
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection; rounds that were not closed end, too."""
+        for stand in self.live.values():
+            self.queue.stop(stand)
+        self.live = {}
         self.queue.close()
 
     def _open(self) -> list[Stand]:
@@ -202,16 +206,18 @@ class NvflareEngine:
         elif state == "refused":
             self.queue.note(stand, "refused", plain(told.get("reason")))
         else:
-            stand.again = time.monotonic() + AGAIN
-            stand.failure = plain(told.get("reason")) or f"the guest went {plain(state) or 'away'}"
+            stand.again = time.monotonic() + min(AGAIN * 2.0 ** min(stand.tries - 1, 10), AGAIN_AT_MOST)
+            stand.failure = plain(told.get("reason")) or (
+                "it went silent" if state == "silent" else "its answer was lost"
+            )
             self.queue.note(stand, "failed", stand.failure)
         self.queue.write_down(stand)
 
     def _accept(self, stand: Stand, path: Path) -> None:
         """Keep a file that can be used; the guest whose file cannot is refused, with the reason."""
         try:
-            self.check(stand.guest, path.read_bytes())
-        except FedOnceError as error:
+            self.check(stand.guest, read_bytes(path, f"file of {stand.guest}"))
+        except MessageError as error:
             path.unlink()
             self.queue.note(stand, "refused", str(error))
             return
@@ -276,6 +282,7 @@ class NvflareEngine:
         for stand in self.live.values():
             self.queue.release(stand)
             self.queue.write_down(stand)
+        self.live = {}
         return closing
 
     def _getting_ready(self) -> list[Stand]:
@@ -332,15 +339,16 @@ class NvflareEngine:
     def _fetch(self, stand: Stand, end: float) -> bytes | None:
         """Return a guest's answer; a guest that gives none is out of the rounds."""
         reason = ""
-        while time.monotonic() < end:
+        while True:  # once at least: what an earlier guest took long for, this one may have long since answered
             told = self.queue.say(stand, "fetch", turn=self.turn)
-            if told is None:  # the connection failed, or the job did; one of them may come back
-                time.sleep(PAUSE)
-            elif told.get("state") == "here":
-                return base64.b64decode(told.get("message") or "")
-            elif told.get("state") != "waiting":
-                reason = plain(told.get("reason"))
+            if told is not None and told.get("state") == "here":
+                answer, reason = _readable(base64.b64decode(told.get("message") or ""), stand.guest)
+                if not reason:
+                    return answer
+            if (told is not None and told.get("state") != "waiting") or time.monotonic() >= end:
+                reason = reason or plain((told or {}).get("reason"))
                 break
+            time.sleep(0.0 if told else PAUSE)  # the connection failed, or the job did; one of them may come back
         self._lose(stand, reason or "it no longer answers")
         return None
 
@@ -349,3 +357,13 @@ class NvflareEngine:
         self.queue.stop(stand)
         self.live.pop(stand.guest, None)
         self.watch(replace(stand, state="lost", reason=reason))
+
+
+def _readable(answer: bytes, guest: str) -> tuple[bytes, str]:
+    """Return a guest's answer, and what is wrong with it; one that cannot be read costs the guest its place, not the training."""
+    try:
+        if answer:
+            Representation.from_bytes(answer, guest)
+        return answer, ""
+    except MessageError as error:
+        return answer, plain(error)

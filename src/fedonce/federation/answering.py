@@ -10,12 +10,14 @@ The work itself is in `work`, which is imported when there is any: an answer tha
 from __future__ import annotations
 
 import fcntl
+import json
 import logging
 import os
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from fedonce.federation.work import RoundsDesk
 
 KITS = "FEDONCE_KITS"  # in the environment of a simulation: the folder with all guests' kits
-ANSWERS, MESSAGE, ASKED, STATE = "answers", "message.fedonce", "request.fedonce", "state"
+ANSWERS, MESSAGE, ASKED, COLUMNS, STATE = "answers", "message.fedonce", "request.fedonce", "columns.json", "state"
 
 logger = logging.getLogger(__name__)
 
@@ -79,17 +81,25 @@ class Desk:
     def read(self, data: bytes) -> Request:
         """Read a request, and refuse one that is not for this guest or from another version."""
         try:
+            host, version = Request.maker_of(data)
+            if version != fedonce.__version__:
+                raise Refused(
+                    f"{self.name} has fedonce {fedonce.__version__}, {host} has {version}; install the same version at both."
+                )
             request = Request.from_bytes(data)
         except MessageError as error:
             raise Refused(str(error)) from None
-        if request.version != fedonce.__version__:
+        own_host = self._host()
+        if request.guest != self.name or own_host not in (None, request.host):
             raise Refused(
-                f"{self.name} has fedonce {fedonce.__version__}, {request.host} has {request.version}; install the same "
-                "version at both."
+                f"the request is of {request.host!r} for {request.guest!r}; this is {self.name!r}, whose host is {own_host!r}."
             )
-        if request.guest != self.name:
-            raise Refused(f"the request is for {request.guest!r}, this is {self.name!r}.")
         return request
+
+    def _host(self) -> str | None:
+        """Return whose guest this is, by the kit; in a simulation there is none."""
+        facts = self.kit / "kit.toml"
+        return tomllib.loads(facts.read_text(encoding="utf-8"))["host"] if facts.exists() else None
 
     def answer(self, request: Request) -> Path:
         """Return the file with the answer: the one kept from before, or a new one."""
@@ -97,7 +107,10 @@ class Desk:
         with self.discreet(), self._only_one(folder):
             message = folder / MESSAGE
             if message.exists():
-                self.check_policy(request, request.columns or ())
+                if request.what == "learn":
+                    self.check_again(request, folder)
+                else:
+                    self.check_policy(request, ())
                 logger.info("%s of run %s was answered before: the same file again", request.what, request.run)
                 return message
             from fedonce.federation import work
@@ -128,6 +141,16 @@ class Desk:
         if reason is not None:
             raise Refused(reason)
         return policy
+
+    def check_again(self, request: Request, folder: Path) -> None:
+        """Refuse what was learnt with what the policy, as it is now, does not allow; its words name columns, and stay here."""
+        used = json.loads((folder / COLUMNS).read_text(encoding="utf-8"))
+        try:
+            self.check_policy(replace(request, columns=tuple(used)), used)
+        except Refused as refused:
+            logger.warning("what was learnt for run %s is no longer allowed: %s", request.run, refused)
+            self.check_policy(request, request.columns or ())  # where the host's own words tell why
+            raise Refused(f"the policy of {self.name} no longer allows what was learnt for this.") from None
 
     @contextmanager
     def discreet(self) -> Iterator[None]:

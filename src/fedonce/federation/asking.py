@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.envelope import Refusal, is_name, pack, unpack
+from fedonce.envelope import Refusal, is_name, pack, read_header, unpack
 from fedonce.ids import RULES
 from fedonce.message import BITS
 
@@ -57,7 +57,7 @@ class Request:
         An `AgreedRows` file: the rows that the answer is to be about.
     order : array of int, optional
         For "rounds": for each of the host's rows its place in `rows`, -1 where it is not there.
-    request : bytes, optional
+    points : bytes, optional
         For "align": the request of `alignment`.
     plan : str, optional
         A privacy plan (JSON), for "learn" under a budget.
@@ -110,6 +110,12 @@ class Request:
         data |= {name: content for name, content in files.items() if content is not None}
         arrays: dict[str, NDArray[Any]] = {name: np.frombuffer(content, np.uint8) for name, content in data.items()}
         return pack(KIND, header, arrays if self.order is None else arrays | {"order": self.order})
+
+    @staticmethod
+    def maker_of(data: bytes) -> tuple[str, str]:
+        """Return who made a request, with which version: what else it says, another version may write otherwise."""
+        header = read_header(data, KIND, _KEYS)
+        return header["party"], header["version"][:100]
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Request:

@@ -25,9 +25,10 @@ from fedonce.federation.asking import Request
 from fedonce.federation.jobs import ANSWERS, SILENCE, write_job
 from fedonce.federation.kits import Kit
 from fedonce.federation.sites import close_session, open_session
-from fedonce.federation.standing import Stand, plain, whole
+from fedonce.federation.standing import SAID, Stand, whole
 
 JOBS = "jobs.json"
+AGAIN, AGAIN_AT_MOST = 3.0, 60.0  # seconds before a job is submitted anew; the more often it failed, the more
 # Errors of FLARE that are about the job alone: it is not running yet, or no longer, and the connection is good.
 _ABOUT_JOB = ("JobNotRunning", "NoReply", "InternalError", "JobNotDone", "ClientsStillRunning")
 
@@ -69,7 +70,8 @@ class JobQueue:
     def close(self) -> None:
         """Remove the jobs that are done, as far as the server lets go of them, and end the connection."""
         for job in self.ended:
-            self._call("delete_job", job)
+            if self.connected:  # a server that is away keeps them: it is not waited for
+                self._call("delete_job", job)
         self.ended = []
         session, self._session = self._session, None
         if session is not None:
@@ -81,10 +83,12 @@ class JobQueue:
             name = f"{request.what} {request.run} {stand.guest}"
             job = write_job(Path(folder), name, {stand.guest: request.to_bytes()}, self.silence)
             submitted = self._call("submit_job", str(job))
-        if submitted is not None:
-            stand.job, stand.tries, stand.heard = submitted, stand.tries + 1, time.monotonic()
-            self.write_down(stand)
-            self.note(stand, "queued")
+        if submitted is None:
+            stand.again = time.monotonic() + AGAIN
+            return
+        stand.job, stand.tries, stand.heard = submitted, stand.tries + 1, time.monotonic()
+        self.write_down(stand)
+        self.note(stand, "queued")
 
     def status(self, stand: Stand) -> str | None:
         """Return FLARE's word for where a job is; None: not known now."""
@@ -99,7 +103,8 @@ class JobQueue:
             return None
         stand.heard = time.monotonic()
         if not state.get("done"):
-            self.note(stand, plain(state["state"]), epoch=(whole(state.get("epoch")), whole(state.get("epochs"))))
+            word = state["state"] if state["state"] in SAID else "starting"
+            self.note(stand, word, epoch=(whole(state.get("epoch")), whole(state.get("epochs"))))
         return state
 
     def take(self, stand: Stand, path: Path) -> bool:

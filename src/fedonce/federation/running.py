@@ -6,8 +6,10 @@ keeps what was asked and what arrived (`federation/`): a host that starts again 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -112,7 +114,7 @@ def _figures(stand: Stand, traffic: Traffic, fitted: protocol.Fitted) -> dict[st
 
 
 @dataclass
-class Training:
+class HostRun:
     """One run of a host: its table, its kit, what it asks of whom."""
 
     file: RunFile
@@ -141,17 +143,17 @@ class Training:
         asked = {name: self._ask_learn(name) for name in self.file.guests if name not in self.left_out}
         rounds = self.file.rounds_settings()
         self.log.stage = "learn"
-        with self._engine(asked, self._check) as engine:
+        with self._engine(asked, self._check, self.end) as engine:
             engine.ask_rounds = self._ask_rounds
             fitted = protocol.fit(self.party, self.own, self.label, engine, rounds)
         return fitted, engine
 
     @contextmanager
-    def _engine(self, asked: Mapping[str, Request], check: Callable[[str, bytes], None]) -> Iterator[NvflareEngine]:
+    def _engine(
+        self, asked: Mapping[str, Request], check: Callable[[str, bytes], None], end: float
+    ) -> Iterator[NvflareEngine]:
         received, least = self.folder / RECEIVED, self.file.min_guests
-        engine = NvflareEngine(
-            self.kit, asked, self.end, received, least, check, self._watch, silence=self.file.silence
-        )
+        engine = NvflareEngine(self.kit, asked, end, received, least, check, self._watch, silence=self.file.silence)
         try:
             yield engine
         finally:
@@ -189,7 +191,8 @@ class Training:
         """Find out with each guest which rows both have; a request that was made before is used again."""
         ids = self.own.ids
         assert ids is not None
-        asked_file, state_file = (self.folder / f"{name}-{self.file.digest[:16]}" for name in ALIGNMENT)
+        about = hashlib.sha256("\n".join([self.file.digest, *ids]).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        asked_file, state_file = (self.folder / f"{name}-{about}" for name in ALIGNMENT)
         if not (asked_file.exists() and state_file.exists()):
             points, state = alignment.request(ids, self.party.name, self.file.run, self.file.reveal, self.party.forms)
             write_file(state_file, state, private=True)
@@ -198,14 +201,18 @@ class Training:
         matched: dict[str, alignment.Matched] = {}
 
         def check(guest: str, data: bytes) -> None:
-            found = alignment.finish(state, data, ids)
+            try:
+                found = alignment.finish(state, data, ids)
+            except InputError as error:  # they share no row
+                raise MessageError(str(error)) from None
             if found.guest != guest:
                 raise MessageError(f"its answer to the alignment is by {found.guest!r}")
             matched[guest] = found
 
         self.log.stage = "align"
         asked = {name: self._ask(name, "align", points=points) for name in self.file.guests}
-        with self._engine(asked, check) as engine:
+        half = (time.monotonic() + self.end) / 2  # who does not align in time leaves the others time to learn
+        with self._engine(asked, check, half) as engine:
             engine.collect(asked)
         self.aligned = engine.stands
         self.left_out = {name: stand for name, stand in engine.stands.items() if stand.bytes is None}
@@ -268,7 +275,7 @@ def fit(file: RunFile, kit: Path, out: Path, watch: Watch, tell: Tell, refit: bo
     return outcome
 
 
-def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> Training:
+def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> HostRun:
     """Read the host's table and make the host, before anybody is asked."""
     end = time.monotonic() + file.deadline
     tell(f"reading {file.table}")
@@ -287,7 +294,7 @@ def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> Tr
     party.check_label(y, own.n_rows)
     model_folder(out)
     folder = model_folder(out / FOLDER)
-    return Training(file, kit, out, party, own, y, Log(folder / EVENTS, watch), end, secret)
+    return HostRun(file, kit, out, party, own, y, Log(folder / EVENTS, watch), end, secret)
 
 
 def _host_kit(path: Path) -> Kit:
@@ -354,12 +361,13 @@ def predict(table: Path, model: Path, deadline: float, watch: Watch, tell: Tell,
         HostRows(own.n_rows, own.ids, party.secret, party.forms, party.agreed).match(message)
 
     log = Log(model_folder(model / FOLDER) / EVENTS, watch, "predict")
-    engine = NvflareEngine(opened, asked, end, model / FOLDER / "predictions", 0, check, log)
+    folder = model / FOLDER / f"predictions-{secrets.token_hex(4)}"
+    engine = NvflareEngine(opened, asked, end, folder, 0, check, log)
     try:
         prediction = protocol.predict(party, own, engine)
     finally:
         engine.close()
-        _forget(model / FOLDER / "predictions")
+        shutil.rmtree(folder, ignore_errors=True)
     done = Predicted(party, own, prediction, engine.stands)
     log.write(stage="predicted", **done.told)
     return done
@@ -374,11 +382,3 @@ def _facts(model: Path) -> dict[str, Any]:
         raise InputError(
             f"The folder {model} has no model that was trained over a federation; name the --out of `fedonce federation fit`."
         ) from None
-
-
-def _forget(folder: Path) -> None:
-    """Remove what guests sent for one prediction."""
-    for path in folder.glob("*"):
-        path.unlink(missing_ok=True)
-    if folder.exists():
-        folder.rmdir()

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DONE = ("received", "refused", "late")
+# What a guest may say of itself while it works; a word of the host's own, from a guest, would end the waiting for it.
+SAID = ("starting", "reading", "learning", "representing", "aligning", "sending", "waiting", "rounds")
 
 
 @dataclass

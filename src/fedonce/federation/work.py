@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from fedonce.alignment import AgreedRows
 from fedonce.crypto import read_secret
 from fedonce.disk import write_file
 from fedonce.errors import InputError, MessageError
-from fedonce.federation.answering import ASKED, MESSAGE, STATE, Desk, Failed, Refused
+from fedonce.federation.answering import ANSWERS, ASKED, COLUMNS, MESSAGE, STATE, Desk, Failed, Refused
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import GuestTables
 from fedonce.ids import Ids, Naming, fingerprint, normalise
@@ -29,12 +30,15 @@ from fedonce.tablefiles import read_table
 from fedonce.tables import Table
 from fedonce.training import Training
 
+ROUNDS = {"rounds", "epochs", "bytes", "batch", "rate", "bits", "start"}
+
 logger = logging.getLogger(__name__)
 
 
 def learn(desk: Desk, request: Request, folder: Path) -> None:
     """Learn from the training table; keep the model, the request and the message."""
     tables = desk.tables()
+    _check_unspent(desk, request, folder)
     desk.tell("reading")
     own, reading = _training_table(desk, request, tables)
     plan = None if request.plan is None else Plan.from_text(request.plan)
@@ -52,13 +56,35 @@ def learn(desk: Desk, request: Request, folder: Path) -> None:
             raise Failed("learning was stopped; it goes on from its last epoch when asked again")
 
     desk.tell("learning")
-    begun_with = f"{fedonce.__version__} {request.fingerprint} {_digest(tables.data)}"
+    begun_with = f"{fedonce.__version__} {request.fingerprint} {_digest(tables.data)} {' '.join(reading.columns)}"
     agreed = _rows(request) if request.naming == "agreed" else None
     progress = Progress(tell, folder / STATE, begun_with, forgets=False)
     message = party.learn(own, agreed=agreed, progress=progress)
+    write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
     write_file(folder / ASKED, request.to_bytes(), private=True)
     workflow.save_guest(party, message, folder, MESSAGE, None, None)
     progress.forget()
+
+
+def _check_unspent(desk: Desk, request: Request, folder: Path) -> None:
+    """Refuse a second learning with a budget in the same run: another message with new noise would be spent again."""
+    if request.nonce:
+        raise Refused("a request to learn has no nonce: asked twice, it has one answer.")
+    for path in (desk.kit / ANSWERS).glob(f"*/{ASKED}") if request.plan is not None else ():
+        before = _asked(desk, path)
+        if before.plan is not None and before.run == request.run and path.parent != folder:
+            raise Refused(
+                f"{desk.name} has spent a privacy budget in run {request.run!r} already, with other settings; name another run."
+            )
+
+
+def _asked(desk: Desk, path: Path) -> Request:
+    """Return what was asked when the guest learnt."""
+    try:
+        return Request.from_bytes(path.read_bytes())
+    except MessageError as error:
+        logger.warning("%s cannot be read: %s", path, error)
+        raise Refused(f"{desk.name} learnt with another version of fedonce; train again, under another run.") from None
 
 
 def represent(desk: Desk, request: Request, folder: Path) -> None:
@@ -96,14 +122,19 @@ def open_rounds(desk: Desk, request: Request) -> RoundsDesk:
     tables = desk.tables()
     desk.check_policy(request, ())
     party = _learnt(desk, request)
+    if _asked(desk, desk.kept(request.model) / ASKED).plan is not None:
+        raise Refused("what was learnt with a privacy budget takes part in no rounds: they have no private version.")
+    if not set(request.rounds or ()) <= ROUNDS:
+        raise Refused(f"the request for rounds may set {', '.join(sorted(ROUNDS))}, and nothing else.")
     own = _read_again(desk, party, tables.data)
     asked, order = _rows(request), request.order
     places = asked.positions(normalise(_ids(own), asked.forms), _secret(tables))
-    if order is None or not request.rounds or (len(order) and (order.max() >= len(places) or order.min() < -1)):
+    rounds = Rounds(**{**(request.rounds or {}), "start": "one-shot"}) if request.rounds else None
+    if order is None or rounds is None or (len(order) and (order.max() >= len(places) or order.min() < -1)):
         raise Refused("the request for rounds has no order of its rows, or does not say how many.")
     found = np.where(order >= 0, places[order], -1)
     present = found >= 0
-    rounds, held = Rounds(**request.rounds), None if present.all() else present
+    held = None if present.all() else present
     side = GuestSide(party, own.take(found[present]), held, rounds, len(order), request.host)
     return RoundsDesk(desk, party, side, request)
 
@@ -152,9 +183,10 @@ class RoundsDesk:
 
     def _close(self) -> bytes:
         message = self.side.close()
-        folder = model_folder(self.desk.kept(self.request.fingerprint))
-        write_file(folder / ASKED, (self.desk.kept(self.request.model) / ASKED).read_bytes(), private=True)
+        folder, before = model_folder(self.desk.kept(self.request.fingerprint)), self.desk.kept(self.request.model)
         self.party.save(folder)
+        for name in (COLUMNS, ASKED):  # with these it is a model that can be asked for
+            write_file(folder / name, (before / name).read_bytes(), private=True)
         return message
 
 
@@ -212,13 +244,7 @@ def _learnt(desk: Desk, request: Request) -> Guest:
     party = Guest.load(folder)
     if party.run != request.run:
         raise Refused(f"the model that is asked for belongs to another run than {request.run!r}.")
-    assert party.reading is not None
-    used, asked = party.reading.columns, Request.from_bytes((folder / ASKED).read_bytes())
-    try:
-        desk.check_policy(replace(asked, columns=used), used)
-    except Refused as refused:
-        logger.warning("the model of run %s is no longer allowed: %s", asked.run, refused)
-        raise Refused(f"the policy of {desk.name} no longer allows what this model was learnt with.") from None
+    desk.check_again(_asked(desk, folder / ASKED), folder)
     return party
 
 
