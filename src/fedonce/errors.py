@@ -14,6 +14,10 @@ class InputError(FedOnceError, ValueError):
     """The caller's data or parameters cannot be used as they are."""
 
 
+class MissingPackageError(InputError):
+    """A feature needs a package that is not installed."""
+
+
 class MessageError(FedOnceError, ValueError):
     """A message from another party is damaged, malformed or does not belong here."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from fedonce.errors import InputError
+from fedonce.errors import MissingPackageError
 
 
 def require(who: str, extra: str, module: str, package: str = "") -> Any:
@@ -14,9 +14,10 @@ def require(who: str, extra: str, module: str, package: str = "") -> Any:
     >>> require("The demonstration needs", "nothing", "no_such_module")
     Traceback (most recent call last):
     ...
-    fedonce.errors.InputError: The demonstration needs the package no_such_module: pip install 'fedonce[nothing]'.
+    fedonce.errors.MissingPackageError: The demonstration needs the package no_such_module: pip install 'fedonce[nothing]'.
     """
     try:
         return import_module(module)
     except ImportError:
-        raise InputError(f"{who} the package {package or module}: pip install 'fedonce[{extra}]'.") from None
+        said = f"{who} the package {package or module}: pip install 'fedonce[{extra}]'."
+        raise MissingPackageError(said) from None

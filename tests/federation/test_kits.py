@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -237,6 +238,47 @@ def test_a_file_that_flare_would_load_is_refused(own):
         (kit.site / place).unlink()
 
 
+@pytest.mark.parametrize("place", ["fedonce/__init__.py", "json.py", "nvflare", "sitecustomize.py", "transfer.py"])
+def test_a_module_beside_flares_files_is_refused(own, place):
+    """A process of the site works in this folder."""
+    kit = open_kit(own / "shop")
+    (kit.site / place).parent.mkdir(exist_ok=True)
+    (kit.site / place).write_text("")
+    with pytest.raises(FederationError, match=f"does not belong there.*client/{place.split('/')[0]}. Remove it"):
+        kit.harden()
+
+
+def test_what_flare_writes_is_no_stranger(own):
+    kit = open_kit(own / "shop")
+    (kit.site / "0a1b2c3d-0000-4000-8000-0123456789ab").mkdir()
+    for name in ("log.txt", "log.txt.1", "audit.log", "audit.log.2026-01", "error_log.txt", "log.json", "shutdown.fl"):
+        (kit.site / name).write_text("")
+    kit.harden()
+
+
+@pytest.mark.parametrize(
+    "place", ["log.txt", "client/log.txt", "client/local", "answers", "answers/0123/message.fedonce", "policy.toml"]
+)
+def test_a_link_in_a_kit_is_refused(own, tmp_path, place):
+    """What is written to a log, or kept as an answer to be sent, is a file of the kit."""
+    (tmp_path / "outside").write_text("")
+    link = own / "shop" / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_dir():
+        shutil.rmtree(link)
+    link.unlink(missing_ok=True)
+    link.symlink_to(tmp_path / "outside")
+    with pytest.raises(FederationError, match=f"The kit has a link, {link}"):
+        open_kit(own / "shop")
+
+
+def test_links_that_flare_makes_are_its_own(own, tmp_path):
+    for place in ("server/transfer/x", "server/storage/x", "server/0a1b2c3d-0000-4000-8000-0123456789ab/x"):
+        (own / "bank" / place).parent.mkdir(exist_ok=True)
+        (own / "bank" / place).symlink_to(tmp_path)
+    assert open_kit(own / "bank").name == "bank"
+
+
 def test_a_moved_kit_works_from_where_it_is(own, tmp_path):
     os.rename(own / "bank", tmp_path / "elsewhere")
     kit = open_kit(tmp_path / "elsewhere")
@@ -248,6 +290,9 @@ def test_a_moved_kit_works_from_where_it_is(own, tmp_path):
 GUARD = """
 import sys
 from nvflare.fuel.sec.authz import AuthorizationService, AuthzContext, Person
+from nvflare.fuel.f3.cellnet.utils import new_cell_message
+from nvflare.private.admin_defs import Message
+from nvflare.private.fed.client.admin import FedAdminAgent
 from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
 from nvflare.private.fed.utils.app_authz import AppAuthzService
 from nvflare.security.security import EmptyAuthorizer
@@ -276,6 +321,20 @@ assert not signed("telco", "guest", "")  # another guest, by the way of the serv
 assert not signed("store@host.fedonce", "host", "lead")
 assert not signed("bank@host.fedonce", "host", "super")
 assert not signed("bank@host.fedonce", "host", "lead", launcher_spec={"shop": {"process": {"python_path": "/"}}})
+
+class Agent:  # knows no command at all
+    auditor, processors = None, {}
+
+def dispatched(**headers):
+    message = Message("train.deploy", b"")
+    message.headers |= headers
+    return FedAdminAgent._dispatch_request(Agent(), new_cell_message({}, message)).payload.body
+
+number = "0a1b2c3d-0000-4000-8000-0123456789ab"
+assert dispatched() == dispatched(job_id=number, job_meta={"job_id": number}) == "invalid_request"
+for odd in ("startup", "", ".", "../x", number + chr(10), number.upper(), 7, ["local"]):
+    assert "names no job" in dispatched(job_id=odd), odd
+    assert "names no job" in dispatched(job_id=number, job_meta={"job_id": odd}), odd
 """
 
 
@@ -283,6 +342,7 @@ def test_the_host_cannot_make_itself_more_at_a_guest(made):
     """Not even with FLARE's role "super", which the host, who signs the certificates, could give itself."""
     done = subprocess.run([sys.executable, "-c", GUARD, made / "shop"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert "refused: train.deploy of the server: ['startup', None] names no job" in done.stderr
 
 
 def test_a_guests_tables_are_kept(tmp_path):

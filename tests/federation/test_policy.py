@@ -262,6 +262,19 @@ def test_alignments():
     assert Policy(max_align_rows=3).refusal(asked, ()) is None
 
 
+def test_rows_that_come_along_are_as_an_alignment():
+    rows = alignment.agreed_rows(IDS, "bank", "shop", "churn", salt=b"s" * 32)
+    asked = replace(LEARN, naming="agreed", rows=rows)
+    refused(Policy(align=False), asked, "shop does not align ids (align)")
+    refused(Policy(max_align_rows=11), asked, "it is about 12 rows, and shop allows 11 at once (max_align_rows)")
+    refused(Policy(max_align_rows=11), replace(asked, rows=None), "does not say about how many rows")
+    assert Policy(max_align_rows=12).refusal(asked, COLUMNS) is None
+    assert Policy(align=False, max_align_rows=1).refusal(LEARN, COLUMNS) is None
+    rounds = replace(ROUNDS, rounds={"rounds": 3}, rows=rows)
+    refused(Policy(max_rounds=3, max_predict_rows=11), rounds, "about 12 rows", "(max_predict_rows)")
+    assert Policy(max_rounds=3, max_predict_rows=12).refusal(rounds, ()) is None
+
+
 def test_rounds():
     asked = replace(ROUNDS, rounds={"rounds": 2000})
     refused(Policy(), asked, "shop allows no rounds (max_rounds = 0)", "Ask shop to raise max_rounds in its policy")

@@ -105,6 +105,14 @@ def test_alignment_over_the_same_connection(running):
     assert events == ["align", "align", "learn", "learn"]
 
 
+def test_alignment_leaves_time_for_those_who_are_there(parties):
+    federation = parties()
+    federation.start("bank", "shop")
+    told = federation.outcome(federation.fit(federation.write_run(align=True, deadline="60s")))
+    assert told["took part"] == ["shop"]
+    assert told["late"] == ["telco"]
+
+
 def test_started_again_asks_nobody_twice(running):
     run = running.write_run(run="again")
     running.outcome(running.fit(run, "again"))

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from fedonce.cli import exit_code
 from fedonce.cli_federation_kits import federation
 from fedonce.errors import FederationError, InputError
-from fedonce.federation import sites
+from fedonce.federation import hardening, sites
 from fedonce.federation.jobs import write_job
 from fedonce.federation.kits import GuestTables, make_kits, open_kit
 from tests.federation.parties import free_port
@@ -172,6 +172,29 @@ def test_the_last_words_are_the_error_if_there_is_one(shop):
     assert sites.last_words(shop) == "fedonce.errors.InputError: the thing"
     shop.log.write_text("")
     assert sites.last_words(shop) == "it said nothing"
+
+
+def test_a_kit_brings_no_code(folder, shop, monkeypatch):
+    """Not even where the kit is not looked at before the start."""
+    for place in ("fedonce/__init__.py", "json.py"):
+        (shop.site / place).parent.mkdir(exist_ok=True)
+        (shop.site / place).write_text(f"open({str(folder / 'ran')!r}, 'w')")
+    with pytest.raises(FederationError, match="does not belong there"):
+        sites.start(shop)
+    monkeypatch.setattr(hardening, "_refuse_others", lambda folder: None)  # the process looks, too
+    for foreground in (False, True):
+        with pytest.raises(FederationError, match="ended at once: .*does not belong there"):
+            sites.start(shop, foreground)
+    assert not (folder / "ran").exists()
+
+
+def test_jobs_inherit_that_no_module_is_found_where_they_work(shop, monkeypatch):
+    launched = {}
+    monkeypatch.setattr(sites.subprocess, "Popen", lambda command, **given: launched.update(given, command=command))
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    sites._launch(shop)
+    assert launched["env"]["PYTHONSAFEPATH"] == "1"
+    assert "-P" in launched["command"]
 
 
 @real

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 
 from fedonce.federation.kits import Kit
@@ -46,6 +48,28 @@ def test_a_job_that_still_writes_is_left_alone(tmp_path):
     assert job.exists()
     tidy(kit, now=time.time() + 3 * DAY)
     assert not job.exists()
+
+
+def test_a_job_whose_process_lives_is_left_alone(tmp_path):
+    kit = Kit(tmp_path, "guest", "shop", "127.0.0.1", 8002, "bank", (), "0.1.0", "00")
+    job, other = make(kit.site / JOB, days=9), make(kit.site / JOB.replace("0a", "0b", 1), days=9)
+    words = ["nvflare.private.fed.app.client.worker_process", "-m", str(kit.site), "-n", JOB]
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", *words])
+    try:
+        tidy(kit)
+        assert [path.exists() for path in (job, other)] == [True, False]
+    finally:
+        process.kill()
+        process.wait()
+    tidy(kit)
+    assert not job.exists()
+
+
+def test_a_file_among_the_answers(tmp_path):
+    kit = Kit(tmp_path, "guest", "shop", "127.0.0.1", 8002, "bank", (), "0.1.0", "00")
+    make(tmp_path / "answers", "notes.txt", days=100)
+    tidy(kit)
+    assert (tmp_path / "answers" / "notes.txt").exists()
 
 
 def test_a_kit_without_answers(tmp_path):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import fedonce
-from fedonce.errors import FedOnceError, MessageError
+from fedonce.errors import FedOnceError, MessageError, MissingPackageError
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import GuestTables
 from fedonce.federation.policy import Policy
@@ -159,6 +159,8 @@ class Desk:
             yield
         except (Refused, Failed):
             raise
+        except MissingPackageError as error:
+            raise Failed(f"{self.name} lacks a package for this; its log says which.") from error
         except FedOnceError as error:
             raise Failed(f"{self.name} cannot do this with its table; its log says why.") from error
         except Exception as error:

@@ -7,6 +7,7 @@ from a kit can run code: a guest that starts is not to rely on what came with th
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ _KEPT = {
     "admin": {"client.key", "client.crt", "rootCA.pem", "fed_admin.json"},
 }
 _LOCAL = {"resources.json", "authorization.json", "log_config.json"}
+JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # FLARE's number of a job, and the name of its folder
+# What else is in a site's folder once it has run.
+_WRITTEN = re.compile(
+    rf"startup|local|transfer|storage|{JOB.pattern}|(log|error_log|log_fl)\.(txt|json)(\.\d+)?|audit\.log[\w.-]*|\w+\.fl"
+)
 
 
 def admin_name(host: str) -> str:
@@ -121,14 +127,15 @@ def write_admin(folder: Path, server: str, port: int, host: str) -> None:
 
 
 def _refuse_others(folder: Path) -> None:
-    """Refuse files that FLARE might load, and that are not ours."""
+    """Refuse what FLARE or Python might load, and is not ours: a process of the site works in its folder."""
+    others = [path for path in folder.iterdir() if not _WRITTEN.fullmatch(path.name)]
     for part, known in (("startup", _KEPT[folder.name]), ("local", _LOCAL)):
         make_folder(folder / part)
-        other = next((path for path in sorted((folder / part).iterdir()) if path.name not in known), None)
-        if other is not None:
-            raise FederationError(
-                f"The kit has a file that does not belong there, and FLARE might run it: {other}. Remove it, or get a new kit."
-            )
+        others += [path for path in (folder / part).iterdir() if path.name not in known]
+    if others:
+        raise FederationError(
+            f"The kit has a file that does not belong there, and FLARE might run it: {min(others)}. Remove it, or get a new kit."
+        )
 
 
 def _permissions(operate: str) -> dict[str, Any]:

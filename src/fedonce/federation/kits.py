@@ -226,6 +226,7 @@ def open_kit(path: str | Path) -> Kit:
             f"There is no kit in {path} (no kit.toml); give a folder that `fedonce federation init` made."
         )
     kit = _read_facts(path)
+    _check_links(kit)
     for file in _needed(kit):
         if not file.is_file():
             raise FederationError(f"The kit {path} is not complete: {file} is missing. Copy the kit again, all of it.")
@@ -421,6 +422,19 @@ def _needed(kit: Kit) -> list[Path]:
     if kit.role == "host":
         files += [kit.admin / "startup" / name for name in ("client.key", "client.crt", "rootCA.pem")]
     return files
+
+
+def _check_links(kit: Kit) -> None:
+    """Refuse links: a kit comes from elsewhere, and by a link a file outside of it could be written to, or sent."""
+    for folder, folders, files in os.walk(kit.path):
+        link = next((path for name in (*folders, *files) if (path := Path(folder, name)).is_symlink()), None)
+        if link is not None:
+            raise FederationError(
+                f"The kit has a link, {link}, and what is behind it may not be the kit's; put the file itself there."
+            )
+        if folder == str(kit.site):  # what FLARE makes while it runs; its server makes links to what it hands out
+            made = ("transfer", "storage") if kit.role == "host" else ()
+            folders[:] = [name for name in folders if name not in made and not hardening.JOB.fullmatch(name)]
 
 
 def _check_private(kit: Kit) -> None:

@@ -43,7 +43,8 @@ DEFAULT_POLICY = """\
 # refused, and the host is told which key of this file says so. Changes count from the next request on.
 # All keys can be left out: the values below are then used. A key that stands behind # is not set.
 
-# Who may ask, and for which runs. Not set: every host of the federation, any run.
+# Who may ask, and for which runs. Not set: every host of the federation, any run. A request says who asks; the guest compares it
+# with the host that its kit names, too.
 # hosts = ["bank"]
 # runs = ["churn-2026"]
 
@@ -58,21 +59,24 @@ max_dim = 16
 max_bits = 32
 max_epochs = 1000
 
-# Noise on every value that leaves (see docs/rounds.md). 0: none is needed.
+# Noise on every value that leaves (see docs/rounds.md). 0: none is needed. Each prediction has new noise: a host that asks about
+# the same rows again and again can average it away.
 min_noise = 0.0
 
 # Differential privacy: "required" refuses every training without a privacy budget. max_epsilon and max_delta are the most that
-# one training may cost, for all parties together; the budgets of several trainings add up.
+# one training may cost, for all parties together. A run is learnt with a budget once; budgets of several runs add up, and `runs`
+# above says which there may be.
 budget = "optional"
 # max_epsilon = 4.0
 max_delta = 1e-3
 
-# Rows for predictions, once a training is done. max_predict_rows: at most so many in one request. Not set: no limit.
+# Rows for predictions, once a training is done. max_predict_rows: at most so many in one request, also in one for rounds. Not
+# set: no limit.
 predict = true
 # max_predict_rows = 100000
 
 # Private set intersection: the host learns which of its ids are in the table. It can ask about ids that it does not have:
-# max_align_rows limits about how many. Not set: no limit.
+# max_align_rows limits about how many. Not set: no limit. Both hold also for learning from rows that the host names ("agreed").
 align = true
 # max_align_rows = 1000000
 
@@ -119,7 +123,7 @@ class Policy:
     max_epsilon, max_delta : float
         The most that a plan may cost, all parties together; max_epsilon None: any.
     predict, align : bool
-        Whether rows are represented for predictions, and whether ids are aligned.
+        Whether rows are represented for predictions, and whether ids are aligned, or learnt from by the host's list of them.
     max_predict_rows, max_align_rows : int, optional
         How many rows one request may be about; None: any number.
     max_rounds : int
@@ -227,6 +231,10 @@ class Policy:
         if request.noise < self.min_noise:
             yield f"noise {request.noise:g} is below the {self.min_noise:g} that {guest} wants (min_noise)"
         yield from self._naming(request)
+        if (
+            request.naming == "agreed"
+        ):  # its rows are ids that the host asks about, whether or not there was an alignment
+            yield from self._align(request, columns)
         yield from self._columns(request, columns)
         yield from self._budget(request)  # the last: a plan takes time to price
 
@@ -281,7 +289,8 @@ class Policy:
         if not self.align:
             yield f"{request.guest} does not align ids (align)"
         if self.max_align_rows is not None:
-            yield from _rows_above(_count_points(request.points), "align", self.max_align_rows, request.guest)
+            asked = _count_points(request.points) if request.what == "align" else _count_rows(request.rows)
+            yield from _rows_above(asked, "align", self.max_align_rows, request.guest)
 
     def _rounds(self, request: Request, columns: Sequence[str]) -> Iterator[str]:
         guest, settings = request.guest, request.rounds or {}
@@ -294,6 +303,8 @@ class Policy:
         if self.min_noise or self.budget == "required":
             key = "min_noise" if self.min_noise else "budget"
             yield f"{guest} sends no values without noise or a privacy budget ({key}), and rounds have neither"
+        if self.max_predict_rows is not None:
+            yield from _rows_above(_count_rows(request.rows), "predict", self.max_predict_rows, guest)
         if type(rounds) is not int:
             remedy = "give a number of rounds, not epochs or bytes alone"
             yield f"{guest} allows at most {self.max_rounds} rounds (max_rounds); {remedy}"

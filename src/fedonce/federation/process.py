@@ -11,7 +11,6 @@ import contextlib
 import json
 import logging
 import os
-import re
 import shutil
 import sys
 import threading
@@ -25,7 +24,6 @@ from fedonce.federation.kits import Kit, open_kit
 from fedonce.federation.tidying import tidy
 
 LAST_SIGN = 15  # seconds that the server holds a finished job open for a guest that is gone (FLARE: 15 minutes)
-_JOB = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LOG_BYTES = 20 * 2**20  # of what a site prints; the part before is kept once
 
 # What FLARE's client may be asked: what a job needs from its start to its end.
@@ -77,7 +75,7 @@ def end_old_jobs(kit: Kit) -> None:
     from nvflare.private.fed.server.job_runner import JobRunner
 
     for folder in kit.site.iterdir():
-        if folder.is_dir() and _JOB.fullmatch(folder.name):
+        if folder.is_dir() and hardening.JOB.fullmatch(folder.name):
             shutil.rmtree(folder, ignore_errors=True)
 
     class Tidy(JobRunner):  # type: ignore[misc]
@@ -160,8 +158,9 @@ def _guard_login(kit: Kit) -> None:
 
 
 def _guard_commands() -> None:
-    """Leave the client the few commands that jobs need."""
-    from nvflare.private.admin_defs import MsgHeader, ReturnCode
+    """Leave the client the few commands that jobs need, for jobs alone: FLARE removes the folder that a job's number names."""
+    from nvflare.fuel.f3.cellnet.utils import new_cell_message
+    from nvflare.private.admin_defs import MsgHeader, ReturnCode, error_reply
     from nvflare.private.defs import RequestHeader
     from nvflare.private.fed.client.admin import FedAdminAgent
     from nvflare.private.fed.client.client_req_processors import ClientRequestProcessors
@@ -171,15 +170,24 @@ def _guard_commands() -> None:
     flare = FedAdminAgent._dispatch_request
 
     def dispatch(agent: Any, request: Any) -> Any:
-        reply = flare(agent, request)
+        header = request.payload.get_header
+        job, meta = header(RequestHeader.JOB_ID), header(RequestHeader.JOB_META)
+        named = [job, meta.get("job_id") if isinstance(meta, dict) else None]
+        if all(map(_may_be_job, named)):
+            reply = flare(agent, request)
+        else:
+            reply = new_cell_message({}, error_reply(f"{named!r:.100} names no job"))
         if reply.payload.get_header(MsgHeader.RETURN_CODE) == ReturnCode.ERROR:
-            said, job = reply.payload.body, request.payload.get_header(RequestHeader.JOB_ID)
-            logger.warning(
-                "refused: %s of the server%s: %s", request.payload.topic, f", job {job}" if job else "", said
-            )
+            of_job = f", job {job}" if job and _may_be_job(job) else ""
+            logger.warning("refused: %s of the server%s: %s", request.payload.topic, of_job, reply.payload.body)
         return reply
 
     FedAdminAgent._dispatch_request = dispatch
+
+
+def _may_be_job(number: object) -> bool:
+    """Tell whether it is a number of FLARE's jobs, or none."""
+    return number is None or (isinstance(number, str) and hardening.JOB.fullmatch(number) is not None)
 
 
 def _end_where_nothing_connects() -> None:

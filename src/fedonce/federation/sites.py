@@ -32,6 +32,8 @@ from fedonce.tables import did_you_mean
 WAIT = 20.0  # seconds that a start waits for the server to listen, or for the guest to be registered
 # glibc keeps large buffers for later, in every thread of a site that passes messages on: let it give them back.
 MEMORY = {"MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "262144", "MALLOC_TRIM_THRESHOLD_": "262144"}
+# No process looks for modules where it works: that is the kit, and the kit came from elsewhere. Jobs inherit this.
+SAFE = {"PYTHONSAFEPATH": "1"}
 GRACE = 8.0  # seconds from asking a process to end until it is ended
 HANDSHAKE = 3.0  # seconds for a server to begin TLS
 SILENT = 25.0  # seconds since its last heartbeat, one in ten, after which a guest counts as away
@@ -199,6 +201,16 @@ def status(kit: Kit, timeout: float = 10.0) -> Site:
     )
 
 
+def running_jobs(kit: Kit) -> set[str]:
+    """Return FLARE's numbers of the jobs whose processes live."""
+    psutil = require("The federation needs", "nvflare", "psutil")
+    words: list[str] = []
+    for process in _processes(kit):
+        with contextlib.suppress(psutil.Error):
+            words += process.cmdline()
+    return {word for word in words if hardening.JOB.fullmatch(word)}
+
+
 def open_session(kit: Kit, timeout: float = 10.0) -> Any:
     """Return a FLARE session of the host with its server (`nvflare.fuel.flare_api`); close it with `close_session`.
 
@@ -349,9 +361,9 @@ def _begin_log(kit: Kit) -> int:
 def _launch(kit: Kit) -> subprocess.Popen[bytes]:
     with kit.log.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-u", "-m", _MODULE, str(kit.path)],
+            [sys.executable, "-P", "-u", "-m", _MODULE, str(kit.path)],
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=kit.site, start_new_session=True,
-            env=MEMORY | os.environ,
+            env=MEMORY | os.environ | SAFE,
         )  # fmt: skip
 
 
