@@ -23,9 +23,9 @@ federation-demo: $(VENV)/.nvflare
 test: $(VENV)/.test $(VENV)/.xgboost
 	$(BIN)/python -m pytest -m "not federation" -n 2 --dist loadscope --durations=10
 
-# Real servers and guests as processes on loopback, killed and frozen among other things.
+# Real servers and guests as processes on loopback, killed and frozen among other things. One thread each: there are many.
 test-federation: $(VENV)/.test
-	$(BIN)/python -m pytest tests/federation -m federation -n 2 --dist loadfile --durations=10
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/federation -m federation -n 2 --dist loadfile --durations=10
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
