@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fedonce.engine.files import FilesEngine as FilesEngine
     from fedonce.errors import AbsentPartyError as AbsentPartyError
     from fedonce.errors import BudgetError as BudgetError
+    from fedonce.errors import FederationError as FederationError
     from fedonce.errors import FedOnceError as FedOnceError
     from fedonce.errors import FedOnceWarning as FedOnceWarning
     from fedonce.errors import InputError as InputError
@@ -39,6 +40,7 @@ _HOME = {
     "FilesEngine": "engine.files",
     "AbsentPartyError": "errors",
     "BudgetError": "errors",
+    "FederationError": "errors",
     "FedOnceError": "errors",
     "FedOnceWarning": "errors",
     "InputError": "errors",
