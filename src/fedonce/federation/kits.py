@@ -201,11 +201,11 @@ def make_kits(server: str, host: str, guests: Sequence[str], out: str | Path, po
         out.chmod(0o700)
         with tempfile.TemporaryDirectory(dir=out, prefix=".new-") as folder:
             made = _provision(Path(folder), server, host, new, port, old.authority if old else None)
-            facts = {"server": server, "port": port, "version": __version__, "federation": federation}
+            facts: dict[str, Any] = {"server": server, "port": port, "version": __version__, "federation": federation}
             for name in new:
-                _make_guest(made, Kit(made / name, "guest", name, host=host, guests=(), **facts))  # type: ignore[arg-type]
+                _make_guest(made, Kit(made / name, "guest", name, host=host, guests=(), **facts))
             if old is None:
-                kit = Kit(made / host, "host", host, host=host, guests=tuple(new), **facts)  # type: ignore[arg-type]
+                kit = Kit(made / host, "host", host, host=host, guests=tuple(new), **facts)
                 _make_host(made, Path(folder) / hardening.PROJECT / "state" / "cert.json", server, kit)
             for name in parties:
                 _lock(made / name)
