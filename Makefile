@@ -23,9 +23,9 @@ federation-demo: $(VENV)/.nvflare
 test: $(VENV)/.test $(VENV)/.xgboost
 	$(BIN)/python -m pytest -m "not federation" -n 2 --dist loadscope --durations=10
 
-# Real servers and guests as processes on loopback, killed and frozen among other things. One thread each: there are many.
+# Real servers and guests as processes on loopback, killed and frozen among other things.
 test-federation: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/federation -m federation -n 2 --dist loadfile --durations=10
+	$(BIN)/python -m pytest tests/federation -m federation -n 2 --dist loadfile --durations=10
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

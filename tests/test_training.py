@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from fedonce.networks import cnn0, mlp
-from fedonce.training import APPLY_BLOCK, Training, apply, autograd_step, one_thread, pick_device, train
+from fedonce.training import APPLY_BLOCK, Training, apply, autograd_step, pick_device, train
 
 CPU = torch.device("cpu")
 
@@ -57,15 +57,6 @@ def test_apply_leaves_the_network_as_it_was_and_takes_no_rows():
     network = mlp(3, (4,), 2)
     assert apply(network, np.zeros((0, 3), np.float32), CPU).shape == (0, 2)
     assert next(network.parameters()).dtype == torch.float32
-
-
-def test_one_thread_and_back():
-    torch.set_num_threads(2)
-    with one_thread(True):
-        assert torch.get_num_threads() == 1
-    with one_thread(False):
-        assert torch.get_num_threads() == 2
-    assert torch.get_num_threads() == 2
 
 
 def test_device_by_name():

@@ -16,7 +16,8 @@ from torch.nn import functional as F  # noqa: N812
 from fedonce.errors import parameter_error
 from fedonce.networks import NCF, Network, Standardise, code_sizes, encoder, fits_cnn0, mlp
 from fedonce.randomness import torch_seeded
-from fedonce.training import Batch, Epoch, Rows, Training, apply, autograd_step, one_thread, train
+from fedonce.threads import network_work, threads_for
+from fedonce.training import Batch, Epoch, Rows, Training, apply, autograd_step, train
 
 
 @dataclass(frozen=True)
@@ -404,7 +405,7 @@ def _train(
     device: torch.device,
 ) -> tuple[AggregationModel, list[Epoch]]:
     dtype = torch.get_default_dtype()
-    with torch_seeded(rng), one_thread(not fits_cnn0(examples.own.shape[1:])):
+    with torch_seeded(rng):
         sizes = code_sizes(recipe.network, examples.own)
         model = build(examples.own.shape[1:], dims, n_outputs, recipe, sizes).to(device, dtype)
         arrays = (examples.own, examples.values, examples.present)
@@ -420,9 +421,10 @@ def _train(
 
         parameters = list(model.train().parameters())
         training = recipe.training(len(examples.own))
-        history = train(
-            training.update(parameters), len(examples.own), autograd_step(parameters, batch_loss), training, rng
-        )
+        with threads_for(3 * network_work(model, examples.own.shape[1:], training.batch)):
+            history = train(
+                training.update(parameters), len(examples.own), autograd_step(parameters, batch_loss), training, rng
+            )
     return model.cpu().eval(), history
 
 

@@ -18,6 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from fedonce.errors import InputError
 from fedonce.tables import Table, as_text
+from fedonce.threads import product_work, threads_for
 
 ALARMING = 0.9
 MOST_ROWS = 20_000
@@ -85,8 +86,9 @@ def reconstruct(values: NDArray[Any], table: Table, seed: int = 0) -> list[Rebui
     n_held = len(rows) // 4
     attacker = _Attacker(values[rows[n_held:]], values[rows[:n_held]])
     found: list[Rebuilt] = []
-    for names, columns in _blocks(table, rows):
-        found += _rebuild(attacker, names, columns, n_held)
+    with threads_for(product_work(values.shape[1], len(rows), max(values.shape[1], COLUMNS_AT_ONCE))):
+        for names, columns in _blocks(table, rows):
+            found += _rebuild(attacker, names, columns, n_held)
     return found
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Protocol, runtime_checkable
@@ -30,7 +31,8 @@ from fedonce.networks import TUNED_HIDDEN, Correction, code_sizes, encoder
 from fedonce.party import Guest, Host, Tuned, arrange
 from fedonce.randomness import party_generator, torch_seeded
 from fedonce.tables import Table
-from fedonce.training import Batch, Epoch, Rows, Training, one_thread, pick_device, train
+from fedonce.threads import network_work, threads_for
+from fedonce.training import Batch, Epoch, Rows, Training, pick_device, train
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +151,7 @@ def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traf
         traffic.rounds += 1
         return loss
 
-    with one_thread(not side.image):
+    with threads_for(3 * network_work(side.model, side.rows.shape[1:], training.batch)):
         history = train(training.update(side.parameters), side.n_rows, step, training, np.random.default_rng(order))
     side.close(engine.close_rounds(), traffic)
     return history
@@ -172,11 +174,6 @@ class HostSide:
         self.recipe = host.trained_with
         self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
         self.target = torch.from_numpy(target).to(self.device)
-
-    @property
-    def image(self) -> bool:
-        """Whether the host's rows are images."""
-        return self.own.dim() == 4
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -391,7 +388,7 @@ class GuestSide:
         batch = self._next_batch()
         held = None if self.present is None else self.present[batch]
         where = torch.from_numpy(self.position[batch if held is None else batch[held]]).to(self.device)
-        with torch_seeded(self.rng):
+        with torch_seeded(self.rng), self._threads():
             self.outputs = self.network(self.own[where])
         self.batch = batch
         values = self.outputs.detach() if self.base is None else self.outputs.detach() + self.base[where]
@@ -414,13 +411,17 @@ class GuestSide:
         for parameter in self.parameters:
             parameter.grad = None
         sent = torch.from_numpy(gradient.values.copy()).to(self.device, self.dtype) / len(self.batch)
-        if len(sent):
-            self.outputs.backward(sent)  # type: ignore[no-untyped-call]
         per_epoch = ceil(self.n_rows / self.training.batch)
         epoch, within = divmod(self.done, per_epoch)
-        self.update(self.training.rate_at(self.training.progress(epoch, within * self.training.batch, self.n_rows)))
+        with self._threads():
+            if len(sent):
+                self.outputs.backward(sent)  # type: ignore[no-untyped-call]
+            self.update(self.training.rate_at(self.training.progress(epoch, within * self.training.batch, self.n_rows)))
         self.done += 1
         self.batch = self.outputs = None
+
+    def _threads(self) -> AbstractContextManager[None]:
+        return threads_for(3 * network_work(self.network, self.rows.shape[1:], self.training.batch))
 
     def close(self) -> bytes:
         """Freeze model and scale, and return a message without rows that carries the scale."""

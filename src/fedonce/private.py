@@ -23,7 +23,8 @@ from fedonce.networks import code_sizes
 from fedonce.privacy.budget import Plan, Purse, Task, calibrate, steps_task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
 from fedonce.randomness import torch_seeded
-from fedonce.training import Batch, Rows, TensorsOf, Training, one_thread, private_module_step, private_step, train
+from fedonce.threads import network_work, threads_for
+from fedonce.training import Batch, Rows, TensorsOf, Training, private_module_step, private_step, train
 
 TRAINING = "host's model"
 # Of the budget, for the host's training, where one PCA has 1: with four parties the PCAs have a twentieth of it.
@@ -85,7 +86,7 @@ def fit(
     """Train the host's model within its part of the budget; nothing but the model comes back."""
     own = examples.own
     dtype = torch.get_default_dtype()
-    with torch_seeded(rng), one_thread(True):
+    with torch_seeded(rng):
         if recipe.fixed_encoder:
             network, dim = _encoder(own, recipe.encoder_dim, rng, device, purse)
             recipe = replace(recipe, network=network, encoder_dim=dim)
@@ -109,14 +110,17 @@ def fit(
             x, r, p = (tensor[rows] for tensor in tensors)
             return [x, r, drop_guests(p, recipe.guest_dropout)], target[rows]
 
+        work = 3 * network_work(model.head if recipe.fixed_encoder else model, own.shape[1:], training.batch)
         if recipe.fixed_encoder and ClosedForm.supports(model.head, device):
-            _train_head(model, tensors_of, recipe.smoothing, private, training, rng)
+            with threads_for(work):
+                _train_head(model, tensors_of, recipe.smoothing, private, training, rng)
         else:
             check_clippable(model, tensors, "the recipe")
             parameters, step = private_module_step(
                 model.train(), tensors_of, lambda raw, wanted: loss(raw, wanted, recipe.smoothing), private
             )
-            train(training.update(parameters), len(own), step, training, rng, private)
+            with threads_for(work):
+                train(training.update(parameters), len(own), step, training, rng, private)
     return model.cpu().eval()
 
 

@@ -10,8 +10,7 @@ import copy
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -24,6 +23,7 @@ from fedonce.closedform import ClosedForm
 from fedonce.errors import InputError, parameter_error
 from fedonce.privacy.dpsgd import PrivateSteps, RowLoss, clipped_gradients
 from fedonce.progress import Watch
+from fedonce.threads import network_work, threads_for
 
 logger = logging.getLogger(__name__)
 
@@ -236,7 +236,8 @@ def apply(network: nn.Module, rows: Rows | Sequence[Rows], device: torch.device)
     inputs = [rows] if isinstance(rows, np.ndarray) else list(rows)
     exact = copy.deepcopy(network).to(device, torch.float64).eval()
     starts = range(0, max(len(inputs[0]), 1), APPLY_BLOCK)  # no rows: one block of nothing, for the shape of the output
-    return np.concatenate([_apply_block(exact, inputs, start, device) for start in starts])
+    with threads_for(network_work(network, inputs[0].shape[1:], APPLY_BLOCK)):
+        return np.concatenate([_apply_block(exact, inputs, start, device) for start in starts])
 
 
 def _apply_block(network: nn.Module, inputs: list[Rows], start: int, device: torch.device) -> NDArray[np.float32]:
@@ -247,17 +248,6 @@ def _apply_block(network: nn.Module, inputs: list[Rows], start: int, device: tor
         network(*[torch.from_numpy(p).to(device, torch.float64) for p in filled])[:n].float().cpu().numpy()
     )
     return outputs
-
-
-@contextmanager
-def one_thread(wanted: bool) -> Iterator[None]:
-    """Use one thread for small networks: on a busy machine more of them wait for each other, and little is gained."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if wanted else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def pick_device(device: str, owner: str = "Guest or Host") -> torch.device:

@@ -55,7 +55,7 @@ def walked(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
 
 
 def shell(folder: Path, *command: str) -> str:
-    environment = {**os.environ, "PATH": PATH, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PATH": PATH}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout + done.stderr

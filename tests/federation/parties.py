@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import shutil
 import signal
@@ -122,7 +121,7 @@ class Parties:
         """Start a command of the host's; its output is collected by `outcome`."""
         process = subprocess.Popen(
             [*FEDONCE, "federation", *map(str, arguments)], cwd=self.folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.hosts.append(process)
         return process

@@ -6,7 +6,6 @@ own; the host's commands run here. Whatever was started is ended, also when some
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
@@ -103,7 +102,7 @@ def run(out: Path, tell: Tell = lambda line: None, port: int | None = None) -> D
     began = time.monotonic()
     out = _empty(out.absolute())
     held_back = write_tables(out)
-    with _one_thread(), _ended_by_signals(), _stopped_at_the_end(out / "kits", tell):
+    with _ended_by_signals(), _stopped_at_the_end(out / "kits", tell):
         return _Play(out, tell, port or _free_port(), held_back).play(began)
 
 
@@ -294,18 +293,6 @@ def _ended_by_signals() -> Iterator[None]:
 
 def _signals() -> tuple[signal.Signals, ...]:
     return (signal.SIGINT, signal.SIGTERM)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Give each party one thread: five of them share this machine."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = before or "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["OMP_NUM_THREADS"]
 
 
 def _free_port() -> int:

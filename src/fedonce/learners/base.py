@@ -17,6 +17,7 @@ from fedonce.privacy.budget import Purse, Task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
 from fedonce.progress import Memory, watch
 from fedonce.randomness import torch_seeded
+from fedonce.threads import network_work, threads_for
 from fedonce.training import Epoch, Rows, Step, Training, Update, apply, train
 
 Tensors = dict[str, NDArray[Any]]
@@ -133,7 +134,8 @@ class NetworkLearner(Learner):
         one with a budget, of which nothing may lie on a disk that the ledger does not know of.
         """
         own = watch(self.name, training, rng, update, memory if private is None else None)
-        history = train(update, n_rows, step, training, rng, private, own)
+        with threads_for(3 * network_work(self.fitted(), self.shape_, training.batch)):
+            history = train(update, n_rows, step, training, rng, private, own)
         for parameter in self.fitted().cpu().parameters():
             parameter.data = parameter.data.clone()  # off the memory that it shares with what is not kept
         return history

@@ -15,6 +15,7 @@ from torch.nn import functional as F  # noqa: N812
 from fedonce.errors import InputError
 from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.pca import principal, projection, second_moments
+from fedonce.threads import product_work, threads_for
 from fedonce.training import Epoch, Rows, apply
 
 CONTRAST = 0.1  # added to a patch's variance before it is divided by, so that flat patches stay flat
@@ -53,18 +54,22 @@ class Patches(Learner):
             )
         size = min(self.size, *rows.shape[2:])
         patches = _sample_patches(rows, size, self.sample, rng)
+        with threads_for(product_work(len(patches), patches.shape[1], self.centroids)):
+            features = self._typical_patches(patches, size, rng)
+        mean, _, directions, _ = principal(apply(features, rows, device), dim)
+        self.network_ = nn.Sequential(features, projection(mean, directions))
+        return []
+
+    def _typical_patches(self, patches: Rows, size: int, rng: np.random.Generator) -> _PatchFeatures:
+        """Whiten patches, and cluster them."""
         mean, covariance = second_moments(patches)
         variances, vectors = np.linalg.eigh(covariance)
         whiten = vectors / np.sqrt(variances + WHITENING) @ vectors.T
         white = ((patches - mean) @ whiten).astype(np.float32)
         k = min(self.centroids, len(np.unique(white, axis=0)))
-        means = MiniBatchKMeans(k, n_init=1, batch_size=4096, max_iter=20, random_state=int(rng.integers(2**31))).fit(
-            white
-        )
-        features = _PatchFeatures(size, self.grid, mean, whiten, means.cluster_centers_)
-        mean, _, directions, _ = principal(apply(features, rows, device), dim)
-        self.network_ = nn.Sequential(features, projection(mean, directions))
-        return []
+        seed = int(rng.integers(2**31))
+        means = MiniBatchKMeans(k, n_init=1, batch_size=4096, max_iter=20, random_state=seed).fit(white)
+        return _PatchFeatures(size, self.grid, mean, whiten, means.cluster_centers_)
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Return the projected features of images."""

@@ -18,6 +18,7 @@ from fedonce.learners import orientations
 from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.orientations import Orientations
 from fedonce.privacy.budget import Purse, Task
+from fedonce.threads import product_work, threads_for
 from fedonce.training import Epoch, Rows, apply
 
 BLOCK = 2**21  # numbers at a time in float64
@@ -34,6 +35,17 @@ FLOOR, IMAGE_FLOOR = 0.01, 1.0
 def principal(rows: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
     """Return the mean, the leading variances and directions of rows, and the variance in all."""
     flat = rows.reshape(len(rows), prod(rows.shape[1:]))
+    with threads_for(_moments_work(flat)):
+        return _principal(flat, dim)
+
+
+def _moments_work(flat: Rows) -> float:
+    """Return the operations of the larger of the two: the second moments, or the directions found from them."""
+    side = min(flat.shape)
+    return max(product_work(side, max(flat.shape), side), 9.0 * side**3)
+
+
+def _principal(flat: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
     if flat.shape[1] <= len(flat):
         mean, covariance = second_moments(flat)
         return mean, *components(covariance, min(dim, len(covariance))), float(np.trace(covariance))
@@ -105,6 +117,10 @@ class PCA(Learner):
         """
         self.oriented_ = orientations.fits(rows.shape[1:])
         flat = self._flat(rows, device)
+        with threads_for(_moments_work(flat)):
+            self._fit_private(flat, dim, purse)
+
+    def _fit_private(self, flat: Rows, dim: int, purse: Purse) -> None:
         n, width = purse.count(flat), flat.shape[1]
         if width > MOST_COLUMNS:
             raise InputError(

@@ -1,0 +1,178 @@
+"""What the number of threads costs: the library as it is over the same with one thread, alone and beside busy programs.
+
+    python -m benchmarks.threads [--repeat 3] [--only pca,host]
+
+Each measurement is a process of its own: once as the environment is, once with OMP_NUM_THREADS=1, in turns, and the medians are
+compared. *Loops* are as many busy loops as there are cores; *products* is a program that multiplies matrices on all cores. One
+guest has phishing's second block of columns: 9,949 rows, 7 columns of few values, d = 3. The goal is a ratio of at most 1.2 in
+every cell. The last line, images, is work for which more threads do pay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+ROWS, COLUMNS, DIM = 9_949, 7, 3
+RESULTS = Path(__file__).parent / "results" / "threads.json"
+GOAL = 1.2
+BUSY = {
+    "alone": [],
+    "loops": ["while True: pass"] * (os.cpu_count() or 1),
+    "products": ["import numpy as n\nx = n.ones((1500, 1500))\nwhile True: x @ x"],
+}
+
+
+def table(columns: int = COLUMNS) -> np.ndarray:
+    """Columns of -1, 0 and 1 with something in common, as a guest has of the phishing data."""
+    rng = np.random.default_rng(0)
+    common = rng.standard_normal((ROWS, 2)) @ rng.standard_normal((2, columns))
+    return np.digitize(common + rng.standard_normal((ROWS, columns)), [-1.0, 1.0]).astype(np.float32) - 1
+
+
+def learn(learner: str) -> Callable[[], object]:
+    from fedonce import Guest
+
+    rows = table()
+    return lambda: Guest("g", learner, dim=DIM).learn(rows)
+
+
+def host() -> Callable[[], object]:
+    from fedonce import Guest, Host
+
+    rows = table(4 * COLUMNS)
+    label = (rows.sum(axis=1) > 0).astype(int)
+    parts = np.split(rows, 4, axis=1)
+    messages = [Guest(f"g{j}", "pca", dim=DIM).learn(part) for j, part in enumerate(parts[1:])]
+    return lambda: Host("h", epochs=20).aggregate(parts[0], label, messages)
+
+
+def guest_fit() -> Callable[[], object]:
+    folder = Path(tempfile.mkdtemp())
+    rows = table()
+    lines = [
+        "id," + ",".join(f"c{j}" for j in range(COLUMNS)),
+        *(f"{i},{','.join(map(str, r))}" for i, r in enumerate(rows)),
+    ]
+    (folder / "g.csv").write_text("\n".join(lines))
+    command = [
+        sys.executable,
+        "-m",
+        "fedonce.cli",
+        "guest",
+        "fit",
+        "g.csv",
+        "--id",
+        "id",
+        "--name",
+        "g",
+        "--learner",
+        "nat",
+    ]
+    return lambda: subprocess.run(
+        [*command, "--dim", str(DIM), "--out", f"out{time.time_ns()}", "--quiet"],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
+
+
+def demo() -> Callable[[], object]:
+    from fedonce.demo import methods, run
+
+    some = {
+        name: method for name, method in methods().items() if name in ("Solo", "FedOnce (nat)", "FedOnce (autoencoder)")
+    }
+    return lambda: run(compared=some)
+
+
+def images() -> Callable[[], object]:
+    import torch
+
+    from fedonce.learners import Autoencoder
+
+    rows = np.random.default_rng(0).random((3000, 1, 14, 14), dtype=np.float32)
+    return lambda: Autoencoder(epochs=1).fit(rows, 16, np.random.default_rng(0), torch.device("cpu"))
+
+
+WORK: dict[str, Callable[[], Callable[[], object]]] = {
+    **{name: lambda name=name: learn(name) for name in ("pca", "nat", "autoencoder", "random", "auto")},  # type: ignore[misc]
+    "host": host,
+    "guest fit": guest_fit,
+    "demo": demo,
+    "images": images,
+}
+
+
+def seconds(work: str, one_thread: bool) -> float:
+    """Return how long a piece of work takes in a process of its own, without its start."""
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    environment |= {"OMP_NUM_THREADS": "1"} if one_thread else {}
+    command = [sys.executable, "-m", "benchmarks.threads", "--measure", work]
+    return float(
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()[-1]
+    )
+
+
+def measure(work: str) -> float:
+    warnings.simplefilter("ignore")
+    do = WORK[work]()
+    if work in ("pca", "random"):
+        do()  # what is loaded at the first call is not what is asked about
+    started = time.perf_counter()
+    do()
+    return time.perf_counter() - started
+
+
+@contextlib.contextmanager
+def beside(programs: list[str]) -> Iterator[None]:
+    """Let programs run beside, and end them."""
+    running = [subprocess.Popen([sys.executable, "-c", program]) for program in programs]
+    try:
+        time.sleep(1.0 if running else 0.0)
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", default=",".join(WORK))
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        print(measure(given.measure))
+        return
+    found: dict[str, dict[str, list[float]]] = {}
+    print(f"{'seconds: as it is / one thread = ratio':40}" + "".join(f"{name:>26}" for name in BUSY))
+    for work in given.only.split(","):
+        line, found[work] = f"{work:40}", {}
+        for name, programs in BUSY.items():
+            with beside(programs):
+                turns = [(seconds(work, False), seconds(work, True)) for _ in range(given.repeat)]
+            ours, one = (statistics.median(each) for each in zip(*turns, strict=True))
+            found[work][name] = [ours, one]
+            line += f"{f'{ours:.2f} / {one:.2f} = {ours / one:.2f}':>26}"
+        print(line, flush=True)
+    RESULTS.write_text(json.dumps({"cores": os.cpu_count(), "seconds": found}, indent=1) + "\n")
+    worst = max(ours / one for work, cells in found.items() for ours, one in cells.values())
+    print(f"worst ratio: {worst:.2f} (goal: at most {GOAL})")
+
+
+if __name__ == "__main__":
+    main()
