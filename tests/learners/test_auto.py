@@ -6,6 +6,7 @@ import torch
 
 from fedonce.learners import PCA, Auto, Autoencoder, Patches
 from fedonce.learners.auto import choose
+from fedonce.learners.pca import principal
 
 
 def low_rank(n, rank, columns, noise, seed=0):
@@ -35,3 +36,13 @@ def test_epochs_reach_what_was_chosen():
     auto = Auto(epochs=2)
     history = auto.fit(low_rank(500, 60, 60, 1.0), 4, np.random.default_rng(0), torch.device("cpu"))
     assert len(history) == 2
+
+
+def test_an_autoencoder_is_not_taken_where_it_is_hardly_better():
+    """Seven columns of which three components keep 60 %, as phishing's."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((2000, 7)).astype(np.float32)
+    rows[:, :3] *= 1.3
+    _, variances, _, total = principal(rows, 3)
+    assert 0.5 < variances.sum() / total < 0.65
+    assert isinstance(choose(rows, 3), PCA)

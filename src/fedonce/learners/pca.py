@@ -42,7 +42,7 @@ def principal(rows: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.flo
 def _moments_work(flat: Rows) -> float:
     """Return the operations of the larger of the two: the second moments, or the directions found from them."""
     side = min(flat.shape)
-    return max(product_work(side, max(flat.shape), side), 9.0 * side**3)
+    return max(product_work(side, max(flat.shape), side), float(9 * side**3))
 
 
 def _principal(flat: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], float]:
