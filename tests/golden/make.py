@@ -1,0 +1,210 @@
+"""Write the files of a generation: `python tests/golden/make.py OUT`, with the fedonce that is installed.
+
+Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here protect
+nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+import fedonce
+from fedonce import Guest, Representation
+
+ROWS = 40
+GUESTS = {  # folder: options of `guest fit`
+    "pca-8": ["--learner", "pca", "--secret", "secret"],
+    "pca-4": ["--learner", "pca", "--bits", "4"],
+    "pca-16": ["--learner", "pca", "--bits", "16", "--plain-ids"],
+    "pca-32": ["--learner", "pca", "--bits", "32", "--secret", "secret"],
+    "autoencoder": ["--learner", "autoencoder", "--epochs", "2", "--secret", "secret"],
+    "nat": ["--learner", "nat", "--epochs", "2", "--secret", "secret"],
+    "random": ["--learner", "random", "--secret", "secret"],
+    "auto": ["--normalise-ids", "lower", "--secret", "secret"],
+    "noise": ["--learner", "pca", "--noise", "0.5", "--secret", "secret"],
+    "signed": ["--learner", "pca", "--secret", "secret", "--sign", "keys/shop.key"],
+    "sealed": ["--learner", "pca", "--secret", "secret", "--sign", "keys/shop.key", "--seal-to", "keys/bank.pub"],
+    "budget": ["--learner", "pca", "--secret", "secret", "--plan", "plan.json", "--public", "shop.toml"],
+    "half": ["--learner", "pca", "--secret", "secret"],
+    "aligned": ["--learner", "pca", "--rows", "align/finished/shop.rows"],
+}
+HOSTS = {  # folder: options of `host fit`
+    "classes": ["--label", "repaid", "--guest", "pca-8/representation.fedonce", "--secret", "secret"],
+    "numbers": ["--label", "limit", "--drop", "repaid", "--guest", "pca-32/representation.fedonce", "--secret", "secret"],
+    "partial": ["--label", "repaid", "--guest", "half/representation.fedonce", "--secret", "secret"],
+    "budget": [
+        "--label", "repaid", "--guest", "budget/representation.fedonce", "--secret", "secret", "--plan", "plan.json",
+        "--public", "bank.toml",
+    ],
+    "alone": ["--label", "repaid", "--min-guests", "0"],
+}  # fmt: skip
+
+
+SHORT = (
+    ("--recipe", "paper", "--epochs", "2"),
+    ("--epochs", "2"),
+)  # the paper's recipe is small, and has no private version
+
+
+def run(out: Path, *arguments: str) -> None:
+    command = [sys.executable, "-m", "fedonce.cli", *arguments]
+    done = subprocess.run(command, cwd=out, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    if done.returncode:
+        raise SystemExit(f"{' '.join(arguments)}\n{done.stdout}{done.stderr}")
+
+
+def write_tables(out: Path) -> None:
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 700, ROWS)
+    shop = {
+        "customer": [f"C{i:03}" for i in range(ROWS)], "visits": rng.poisson(4, ROWS),
+        "spent": np.where(rng.random(ROWS) < 0.1, "", np.round(rng.gamma(2, 40, ROWS), 2).astype(str)),
+        "city": rng.choice(["Bern", "Genf", "Chur"], ROWS), "joined": days, "vip": rng.choice(["true", "false"], ROWS),
+    }  # fmt: skip
+    bank = {
+        "customer": [f"C{i:03}" for i in range(4, ROWS + 4)][::-1], "income": rng.integers(20, 90, ROWS),
+        "age": rng.integers(18, 80, ROWS), "limit": np.round(rng.random(ROWS) * 10, 3),
+    }  # fmt: skip
+    bank["repaid"] = np.where(np.asarray(bank["income"]) > 50, "yes", "no")
+    half = {name: list(column)[: ROWS // 2] for name, column in shop.items()}
+    for name, table in (("shop", shop), ("half", half), ("bank", bank)):
+        with (out / f"{name}.csv").open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(table)
+            writer.writerows(zip(*table.values(), strict=True))
+
+
+PUBLIC = {
+    "shop": """\
+[bounds]
+visits = [0, 20]
+spent = [0, 500]
+joined = [2024-01-01, 2026-01-01]
+vip = [0, 1]
+
+[categories]
+city = ["Bern", "Genf", "Chur"]
+""",
+    "bank": """\
+labels = ["no", "yes"]
+
+[bounds]
+income = [0, 100]
+age = [18, 90]
+limit = [0, 10]
+""",
+}
+
+
+def write_messages(out: Path) -> None:
+    """Write messages without ids, for which there is no command: as estimators send them."""
+    rows = np.random.default_rng(1).random((12, 3), dtype=np.float32)
+    guest = Guest("shop", "pca", dim=2)
+    guest.learn(rows).to_file(out / "positions.fedonce")
+    present = np.arange(20) % 5 < 3
+    guest.represent(rows, present).to_file(out / "some-rows.fedonce")
+    images = np.random.default_rng(2).random((30, 144), dtype=np.float32)
+    from fedonce.learners import Patches
+
+    pixels = Guest("shop", Patches(centroids=6, sample=200), dim=2, shape=(1, 12, 12))
+    pixels.learn(images).to_file(out / "images.fedonce")
+    pixels.save(out / "guests" / "patches")
+    shutil.copy(out / "images.fedonce", out / "guests" / "patches" / "representation.fedonce")
+    np.save(out / "images.npy", (images * 255).astype(np.uint8))
+
+
+def write_requests(out: Path) -> None:
+    """Write what a host asks of guests in a federation, and the job that carries it."""
+    try:
+        request, jobs = (import_module(f"fedonce.federation.{name}") for name in ("request", "flare.jobs"))
+    except ImportError:
+        request, jobs = (import_module(f"fedonce.federation.{name}") for name in ("asking", "jobs"))
+    folder = out / "requests"
+    folder.mkdir()
+    plan = (out / "plan.json").read_text()
+    rows = (out / "align" / "finished" / "shop.rows").read_bytes()
+    asked = {
+        "learn": request.Request("bank", "shop", "loans", "learn", "0.1.0", dim=3, bits=4, seed=7, columns=("visits", "city")),
+        "learn-plan": request.Request("bank", "shop", "loans", "learn", "0.1.0", naming="keyed 0123456789abcdef", plan=plan),
+        "represent": request.Request(
+            "bank", "shop", "loans", "represent", "0.1.0", model="0" * 32, nonce="ab" * 8, naming="agreed", rows=rows
+        ),
+        "align": request.Request(
+            "bank", "shop", "loans", "align", "0.1.0", points=(out / "align" / "request.fedonce").read_bytes()
+        ),
+        "rounds": request.Request(
+            "bank", "shop", "loans", "rounds", "0.1.0", model="1" * 32, rounds={"rounds": 5, "bits": 8},
+            rows=rows, order=np.array([2, 0, -1, 1]),
+        ),
+    }  # fmt: skip
+    for name, each in asked.items():
+        (folder / f"{name}.fedonce").write_bytes(each.to_bytes())
+    jobs.write_job(out / "job", "loans", {"shop": asked["learn"].to_bytes()})
+
+
+def describe(out: Path) -> dict[str, object]:
+    """Return what the files say, as the code of their time reads them."""
+    messages = {}
+    for path in sorted(out.rglob("*.fedonce")):
+        try:
+            message = Representation.from_file(path)
+        except fedonce.MessageError:
+            continue  # sealed, or of another kind
+        messages[str(path.relative_to(out))] = {
+            "party": message.party, "run": message.run, "bits": message.bits, "rows": message.n_rows,
+            "learner": message.learner, "noise": message.noise, "naming": message.naming, "signed": bool(message.signature),
+            "values": [[round(float(value), 5) for value in row] for row in message.values[:3]],
+        }  # fmt: skip
+    return messages
+
+
+def main(out: Path) -> None:
+    out.mkdir(parents=True)
+    write_tables(out)
+    for name, text in PUBLIC.items():
+        (out / f"{name}.toml").write_text(text)
+    (out / "keys").mkdir()
+    run(out, "keys", "secret", "secret")
+    for name in ("shop", "bank"):
+        run(out, "keys", "new", name, "--out", "keys")
+    run(
+        out, "privacy", "plan", "--rows", str(ROWS), "--parties", "bank,shop", "--learner", "pca", "--epsilon", "8",
+        "--delta", "0.002", "--out", "plan.json",
+    )  # fmt: skip
+    (out / "align").mkdir()
+    run(out, "align", "request", "bank.csv", "--id", "customer", "--name", "bank", "--run", "loans",
+        "--out", "align/request.fedonce", "--state", "align/state.fedonce")  # fmt: skip
+    run(out, "align", "respond", "shop.csv", "--request", "align/request.fedonce", "--id", "customer", "--name", "shop",
+        "--out", "align/response.fedonce")  # fmt: skip
+    run(out, "align", "finish", "bank.csv", "--response", "align/response.fedonce", "--id", "customer",
+        "--state", "align/state.fedonce", "--out", "align/finished")  # fmt: skip
+    for name in ("guests", "predictions"):
+        (out / name).mkdir()
+    for name, options in GUESTS.items():
+        table = "half.csv" if name == "half" else "shop.csv"
+        run(out, "guest", "fit", table, "--id", "customer", "--name", "shop", "--run", "loans", "--dim", "2",
+            "--out", f"guests/{name}", "--no-attack", *options)  # fmt: skip
+    for name, options in HOSTS.items():
+        given = [f"guests/{each}" if each.endswith("representation.fedonce") else each for each in options]
+        run(out, "host", "fit", "bank.csv", "--id", "customer", "--run", "loans", "--name", "bank", *SHORT[name == "budget"],
+            "--out", f"hosts/{name}", *given)  # fmt: skip
+        guests = [part for each in given if each.endswith("representation.fedonce") for part in ("--guest", each)]
+        secret = ["--secret", "secret"] if "secret" in given else []
+        run(out, "host", "predict", "bank.csv", "--model", f"hosts/{name}", *guests, *secret,
+            "--out", f"predictions/{name}.csv")  # fmt: skip
+    write_messages(out)
+    write_requests(out)
+    (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]).resolve())
