@@ -15,7 +15,7 @@ LAYERS = [
     {"disk", "envelope", "extras"},
     {"ids", "partition", "targets", "randomness", "tables"},
     {"message", "crypto", "alignment", "tablefiles"},
-    {"datasets", "matching", "reading"},
+    {"datasets", "matching", "reading", "drift", "presence"},
     {"preparation", "networks", "closedform", "privacy"},
     {"storage", "leakage"},
     {"progress", "training"},
