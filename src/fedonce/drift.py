@@ -89,7 +89,7 @@ class Seen:
         values = message.values[:, : len(self.quantiles)]
         if not len(values) or self.rows < LEAST_ROWS:
             return []
-        return [said for test in (self._same, self._far, self._further) if (said := test(values))]
+        return [said for test in (self._far, self._further, self._same) if (said := test(values))]
 
     def _repeats(self) -> float:
         """Return at most how probable it is that other rows have the very values of the training, in the same order."""
@@ -124,7 +124,7 @@ class Seen:
             return ""
         share, before = 100 * now[odd].mean() / rows, 100 * then[odd].mean() / self.rows
         which = "" if odd.all() else f", in {odd.sum()} of its {len(odd)} values per row"
-        return f"{share:.0f} % of its values {what}, {before:.1f} % did in training{which}: another scale, or other columns?"
+        return f"{share:.0f} % of its values {what}, {before:.1f} % did in training{which} (another scale, or other columns?)"
 
     def _same(self, values: Values) -> str:
         """Look for values that are nearly the same in all rows, and were not in training."""
@@ -138,7 +138,7 @@ class Seen:
             return ""
         if (values[:1] == values).all():
             return f"all of its {len(values):,} rows have the same values"
-        return f"its values are spread over {100 * ratio:.1f} % of what they were in training, or less: another scale?"
+        return f"its values are spread over {100 * ratio:.1f} % of what they were in training, or less (another scale?)"
 
     def _chance_of_window(self, values: Values, low: Values, high: Values, spread: NDArray[np.bool_]) -> float:
         """Return at most how probable it is that so many of the rows lie so close together, by the value that says most."""
@@ -182,7 +182,7 @@ def check(seen: Mapping[str, Seen], messages: Iterable[Representation], strict: 
         for odd in seen[message.party].oddities(message):
             if strict:
                 raise MessageError(
-                    f"The message of party {message.party!r} is refused (--strict): {odd} Ask the guest what it sent; or leave "
+                    f"The message of party {message.party!r} is refused (--strict): {odd}. Ask the guest what it sent; or leave "
                     "--strict out."
                 )
-            warnings.warn(f"party {message.party!r}: {odd}", FedOnceWarning, stacklevel=2)
+            warnings.warn(f"party {message.party!r}: {odd}.", FedOnceWarning, stacklevel=2)

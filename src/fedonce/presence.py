@@ -83,7 +83,7 @@ def _too_few(
     rows = "half of its share of the rows in training" if share is None else f"{_percent(share)} of the rows"
     there = len(trained) - len(missing)
     each = [_why(name, trained[name], now.get(name), reasons.get(name, "")) for name in missing]
-    files = [f"{file} was refused: {reason}" for file, reason in reasons.items() if file not in trained]
+    files = [f"{file} was refused: {_sentence(reason)}" for file, reason in reasons.items() if file not in trained]
     return (
         f"At least {least} guest{'' if least == 1 else 's'} of the training ({', '.join(trained)}) must be there, with {rows} or "
         f"more, and {there} {'is' if there == 1 else 'are'}; nothing was written. {' '.join([*each, *files])} Ask for the "
@@ -95,7 +95,11 @@ def _too_few(
 def _why(name: str, trained: float, now: float | None, reason: str) -> str:
     what = "has sent no message" if now is None else f"has {_percent(now)} of the rows"
     reason = reason or ("are these other rows, or is it the message of the training?" if now == 0 else "")
-    return f"{name!r} {what} ({_percent(trained)} in training){f': {reason}' if reason else '.'}"
+    return f"{name!r} {what} ({_percent(trained)} in training){f': {_sentence(reason)}' if reason else '.'}"
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _percent(share: float) -> str:
