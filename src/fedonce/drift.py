@@ -179,10 +179,11 @@ def check(seen: Mapping[str, Seen], messages: Iterable[Representation], strict: 
         if message.party not in seen:
             logger.debug("party %r: the model has no figures of its training message to compare with", message.party)
             continue
-        for odd in seen[message.party].oddities(message):
-            if strict:
-                raise MessageError(
-                    f"The message of party {message.party!r} is refused (--strict): {odd}. Ask the guest what it sent; or leave "
-                    "--strict out."
-                )
+        odd = "; ".join(seen[message.party].oddities(message))
+        if odd and strict:
+            raise MessageError(
+                f"The message of party {message.party!r} is refused (--strict): {odd}. Ask the guest what it sent; or leave "
+                "--strict out."
+            )
+        if odd:
             warnings.warn(f"party {message.party!r}: {odd}.", FedOnceWarning, stacklevel=2)
