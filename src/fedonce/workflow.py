@@ -20,7 +20,7 @@ from fedonce.crypto import PrivateKey, PublicKey, read_private, read_public, rea
 from fedonce.disk import write_file
 from fedonce.engine.files import FilesEngine
 from fedonce.envelope import kind_of, read_bytes
-from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError
+from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError, quoted
 from fedonce.ids import Naming
 from fedonce.message import Representation
 from fedonce.party import Guest, Host
@@ -296,7 +296,7 @@ def check_task(task: str, y: NDArray[Any], column: str | None) -> None:
     """Raise where numbers are to be predicted, and labels are text."""
     if task == "regression" and y.dtype.kind == "O":
         raise InputError(
-            f"The labels, column {column!r}, are text ({y[0]!r}), and regression needs numbers; see --task."
+            f"The labels, column {column!r}, are text ({quoted(str(y[0]))}), and regression needs numbers; see --task."
         )
 
 

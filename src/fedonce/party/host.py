@@ -14,7 +14,7 @@ from torch import nn
 
 from fedonce import aggregation, private
 from fedonce.drift import Seen
-from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
+from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error, quoted, shown
 from fedonce.matching import HostRows
 from fedonce.message import Representation
 from fedonce.networks import code_sizes
@@ -220,7 +220,8 @@ class Host:
             unknown = sorted({as_text(value) for value in values.tolist()} - {as_text(v) for v in self.labels.tolist()})
             if unknown:
                 raise InputError(
-                    f"The labels y have the class {unknown[0]!r}, which is not among those given: {self.labels.tolist()}."
+                    f"The labels y have the class {quoted(unknown[0])}, which is not among those given: "
+                    f"{shown(self.labels.tolist())}."
                 )
             return
         if self.task == "regression" and self.labels is None:
@@ -233,7 +234,9 @@ class Host:
         except TypeError:
             raise InputError("The labels y mix text and numbers; make them all one or the other.") from None
         if len(classes) < 2:
-            raise InputError(f"The labels must have at least two classes. Got one class only: {classes.tolist()[0]!r}.")
+            raise InputError(
+                f"The labels must have at least two classes. Got one class only: {shown(classes.tolist()[0])}."
+            )
 
     def target(self, label: Any, n_rows: int) -> NDArray[Any]:
         """Return classes as their positions, numbers standardised."""
@@ -316,13 +319,13 @@ def check_labels(labels: Any, task: str) -> NDArray[Any]:
         if pair is None:
             raise InputError(
                 "With a privacy budget the bounds of the labels must be given, target_bounds=(low, high) (of a Host: labels), "
-                f"low below high. Got {labels!r}."
+                f"low below high. Got {shown(labels)}."
             )
         return np.array(pair)
     if labels is None or isinstance(labels, str) or np.ndim(labels) != 1 or len(np.unique(np.asarray(labels))) < 2:
         raise InputError(
             "With a privacy budget the classes must be given, two or more: target_bounds=[...] (of a Host: labels). "
-            f"Got {labels!r}."
+            f"Got {shown(labels)}."
         )
     return np.unique(np.asarray(labels))
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from fedonce import aggregation, private, storage
 from fedonce.drift import Seen
-from fedonce.errors import FedOnceError, InputError
+from fedonce.errors import FedOnceError, InputError, shown
 from fedonce.ids import Naming
 from fedonce.learners import LEARNERS, Learner
 from fedonce.message import Scale
@@ -221,7 +221,7 @@ def _values_json(values: NDArray[Any] | None) -> dict[str, Any] | None:
     plain = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
     if values.dtype.kind not in _KINDS or not all(isinstance(value, bool | int | float | str) for value in plain):
         raise InputError(
-            f"The host cannot be saved: its labels are {values.dtype}, as {values[0]!r}; use text or numbers."
+            f"The host cannot be saved: its labels are {values.dtype}, as {shown(values[0])}; use text or numbers."
         )
     return {"kind": values.dtype.kind, "values": plain}
 
