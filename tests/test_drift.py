@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedonce import Guest, Host, MessageError, drift
+from fedonce import FedOnceClassifier, Guest, Host, MessageError, drift
 from fedonce.drift import Seen
 from fedonce.errors import FedOnceWarning
 
@@ -110,6 +110,20 @@ def test_check_warns_or_refuses_by_name(rows, caplog):
         warnings.simplefilter("error")
         drift.check({}, [odd], strict=True)
     assert "no figures of its training message" in caplog.text
+
+
+def test_with_a_budget_no_figures_of_rows_are_kept(rows):
+    """Quantiles of private rows' values would be in the released model, and nobody has paid for them."""
+    model = FedOnceClassifier(
+        {"bank": [0, 1], "shop": [2, 3]}, learner="random", host_epochs=1, epsilon=2.0, delta=1e-4, accountant="rdp",
+        bounds=(-3, 9), target_bounds=[0, 1],
+    )  # fmt: skip
+    model.fit(rows[:, :4], np.arange(1000) % 2)
+    assert model._host.seen == {}
+    spent = replace(learnt(rows[:100])[0].learn(rows[:100]), spent="[]")
+    host = Host("bank", epochs=1)
+    host.aggregate(rows[:100, :2], np.arange(100) % 2, [spent])
+    assert host.seen == {}
 
 
 def test_a_host_has_figures_of_its_guests(rows):
