@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -54,19 +54,30 @@ def _log_scale(axis: Any) -> None:
 
 
 def _save(figure: Any, axes: Sequence[Any], path: Path) -> None:
-    """Write a picture with one legend for all of its parts."""
+    """Write a picture with one legend for all of its parts, below them."""
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.tight_layout(rect=(0, 0.04 + 0.12 / figure.get_figheight(), 1, 1))
-    figure.legend(
-        handles.values(),
-        handles.keys(),
-        loc="lower center",
-        ncols=min(5, max(1, len(handles))),
-        frameon=False,
-        fontsize=9,
-    )
+    legend = _legend(figure, handles)
+    height = legend.get_window_extent().height / figure.bbox.height
+    figure.tight_layout(rect=(0, max(0.04 + 0.12 / figure.get_figheight(), height), 1, 1))
     figure.savefig(path, dpi=80, metadata={"Software": None})
     plt.close(figure)
+
+
+def _legend(figure: Any, handles: Mapping[str, Any]) -> Any:
+    """Put a legend at the foot of a picture, in as many columns as its width has room for, at most five."""
+
+    def put(columns: int) -> Any:
+        return figure.legend(
+            handles.values(), handles.keys(), loc="lower center", ncols=columns, frameon=False, fontsize=9
+        )
+
+    columns = min(5, max(1, len(handles)))
+    legend = put(columns)
+    while columns > 1 and legend.get_window_extent().width > figure.bbox.width:
+        legend.remove()
+        columns -= 1
+        legend = put(columns)
+    return legend
 
 
 def performance(folder: Path) -> None:

@@ -104,6 +104,16 @@ def test_data_fetch_of_an_unknown_name():
     assert "Did you mean mnist?" in done.output
 
 
+def test_data_fetch_says_what_is_missing_in_words(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["fedonce", "data", "fetch", "nus-wide", "--data-dir", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 3
+    said = capsys.readouterr().err
+    assert "\n  TrainTestLabels/Labels_sky_Test.txt from https" in said  # a line for each file
+    assert "\\n" not in said  # a line break that the command line had to spell out
+
+
 def test_data_fetch_of_a_damaged_file_ends_with_3(tmp_path, monkeypatch, capsys):
     (tmp_path / "phishing").mkdir()
     (tmp_path / "phishing" / "phishing").write_text("0 1:1")

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedonce import Host, Representation
+from fedonce import Host, Representation, read_table, storage
 from fedonce.engine import files as files_engine
 from tests.test_workflow import (
     FIT_BANK,
@@ -104,8 +104,11 @@ def test_predict_writes_ids_predictions_and_probabilities(office, tmp_path, endi
     said = told(office, f"host predict bank.csv {OPEN} {SHOP} --out {out}")
     read = {"csv": pd.read_csv, "tsv": lambda path: pd.read_csv(path, sep="\t"), "parquet": pd.read_parquet}[ending]
     frame = read(out)
-    assert list(frame) == ["id", "prediction", "probability_no", "probability_yes"]
-    assert frame["id"].tolist() == pd.read_csv(office / "bank.csv")["customer"].tolist()
+    assert list(frame) == ["customer", "prediction", "probability_no", "probability_yes", "has_shop"]
+    customers = pd.read_csv(office / "bank.csv")["customer"]
+    assert frame["customer"].tolist() == customers.tolist()
+    assert frame["has_shop"].dtype == bool
+    assert frame["has_shop"].tolist() == customers.isin(pd.read_csv(office / "shop.csv")["who"]).tolist()
     chances = frame[["probability_no", "probability_yes"]]
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     assert frame["prediction"].tolist() == np.where(chances["probability_yes"] > 0.5, "yes", "no").tolist()
@@ -116,8 +119,113 @@ def test_predict_writes_ids_predictions_and_probabilities(office, tmp_path, endi
 
 
 def test_predict_without_a_guest_says_so(office, tmp_path):
-    shown = done(office, f"host predict bank.csv {OPEN} --out {tmp_path}/out.csv")
+    shown = done(office, f"host predict bank.csv {OPEN} --out {tmp_path}/out.csv --allow-absent")
     assert shown.splitlines() == [f"predicted 120 rows: {tmp_path}/out.csv", "  shop: ABSENT, zeros in its place"]
+    assert not pd.read_csv(tmp_path / "out.csv")["has_shop"].any()
+
+
+@pytest.mark.parametrize("step", ["predict", "evaluate", "explain"])
+def test_a_guest_that_is_missing_is_an_error(office, tmp_path, step):
+    """Nothing is written: a nightly job must not ship what the host knows alone."""
+    line = f"host {step} bank.csv {OPEN}" + ("" if step == "evaluate" else f" --out {tmp_path}/out.png")
+    line = line.replace("out.png", "out.csv") if step == "predict" else line
+    said = (
+        "At least 1 guest of the training (shop)",
+        "'shop' has sent no message (75.0 % in training)",
+        "--min-guests 0",
+    )
+    refused(office, 6, (*said, "--min-overlap S", "--allow-absent"), line)
+    assert not list(tmp_path.iterdir())
+    for enough in ("--allow-absent", "--min-guests 0"):
+        assert told(office, f"{line} {enough}")["absent"] == ["shop"]
+
+
+def test_a_guest_that_has_too_few_of_the_rows_is_missing(office, tmp_path):
+    bank = pd.read_csv(office / "bank.csv")
+    bank[:50].to_csv(tmp_path / "few.csv", index=False)  # the shop has the last 20 of them: 40 %, and 75 % in training
+    bank[:40].to_csv(tmp_path / "fewer.csv", index=False)  # 25 %
+    out = f"{OPEN} {SHOP} --out {tmp_path}/out.csv"
+    assert told(office, f"host predict {tmp_path}/few.csv {out}")["guests"] == {"shop": 0.4}
+    (tmp_path / "out.csv").unlink()
+    line = f"host predict {tmp_path}/fewer.csv {out}"
+    refused(office, 6, ("'shop' has 25.0 % of the rows (75.0 % in training)", "half of its share"), line)
+    refused(office, 6, "with 30.0 % of the rows or more, and 0 are", f"{line} --min-overlap 0.3")
+    assert not (tmp_path / "out.csv").exists()
+    for enough in ("--min-overlap 0.25", "--min-guests 0", "--allow-absent"):
+        assert told(office, f"{line} {enough}")["guests"] == {"shop": 0.25}
+    refused(office, 3, "not both", f"{line} --allow-absent --min-guests 1")
+    refused(office, 3, "trained with 1 (shop)", f"{line} --min-guests 2")
+    assert command(office, f"{line} --min-overlap 2").code == 2
+
+
+def test_a_refused_file_in_the_inbox_is_why_a_guest_is_missing(fresh):
+    (fresh / "inbox").mkdir()
+    (fresh / "inbox" / "a.fedonce").write_bytes((fresh / "shop" / MESSAGE).read_bytes()[:-3])
+    line = f"host predict bank.csv {OPEN} --inbox inbox --out out.csv"
+    refused(fresh, 6, ("'shop' has sent no message", "a.fedonce was refused: The message of party 'shop'"), line)
+
+
+def test_the_share_at_training_is_kept(fresh):
+    """Predictions of other rows, and models stored before it had a name of its own, do not lose it."""
+    host = Host.load(fresh / "bank")
+    assert host.overlap == host.trained_overlap == {"shop": 0.75}
+    host.secret = bytes.fromhex((fresh / "secret").read_text())
+    own = read_table(fresh / "bank.csv", id="customer", types=host.reading.types)
+    host.predict(own.pop("default")[1].take(slice(0, 30)), [])
+    assert (host.overlap, host.trained_overlap) == ({"shop": 0.0}, {"shop": 0.75})
+    host.save(fresh / "again")
+    assert Host.load(fresh / "again").trained_overlap == {"shop": 0.75}
+
+
+@pytest.mark.parametrize("name", ["prediction", "probability_no", "has_shop"])
+def test_an_id_column_that_is_called_like_one_of_ours(fresh, name):
+    bank = pd.read_csv(fresh / "bank.csv").rename(columns={"customer": name})
+    bank.to_csv(fresh / "named.csv", index=False)
+    done(fresh, f"host fit named.csv --id {name} --label default --epochs 1 --secret secret --out named {SHOP}")
+    result = command(fresh, f"host predict named.csv --model named --secret secret {SHOP} --out out.csv")
+    assert result.code == 0
+    assert f"The column of ids is called {name!r}" in result.err
+    frame = pd.read_csv(fresh / "out.csv")
+    assert list(frame) == ["id", "prediction", "probability_no", "probability_yes", "has_shop"]
+    assert frame["id"].tolist() == bank[name].tolist()
+
+
+def test_a_training_message_for_prediction_is_told(office, tmp_path):
+    line = f"host predict bank.csv {OPEN} {SHOP} --out {tmp_path}/out.csv"
+    assert "warning: party 'shop': this is its message of the training" in command(office, line).err
+    (tmp_path / "out.csv").unlink()
+    refused(office, 4, ("party 'shop' is refused (--strict): this is its message of the training",), f"{line} --strict")
+    assert not (tmp_path / "out.csv").exists()
+    done(office, f"guest represent shop.csv --model shop --secret secret --out {tmp_path}/new.fedonce")
+    shop = pd.read_csv(office / "shop.csv")
+    shop[:70].to_csv(tmp_path / "some.csv", index=False)
+    shop.assign(spent=shop["spent"] * 1000).to_csv(tmp_path / "cents.csv", index=False)
+    for name in ("some", "cents"):
+        represent = (
+            f"guest represent {tmp_path}/{name}.csv --model shop --secret secret --out {tmp_path}/{name}.fedonce"
+        )
+        done(office, represent)
+    strict = f"{line.replace(SHOP, '')} --strict --min-overlap 0"
+    done(office, f"{strict} --guest {tmp_path}/some.fedonce")
+    refused(
+        office,
+        4,
+        ("party 'shop' is refused (--strict): ", " % of its values lie"),
+        f"{strict} --guest {tmp_path}/cents.fedonce",
+    )
+    for step in ("evaluate", "explain"):
+        out = "" if step == "evaluate" else f"--out {tmp_path}/worth.png"
+        refused(office, 4, "(--strict)", f"host {step} bank.csv {OPEN} --guest {tmp_path}/cents.fedonce --strict {out}")
+
+
+def test_a_model_stored_before_there_were_figures_predicts(fresh):
+    """Older folders have no figures of the training messages; there is then nothing to compare with."""
+    stored = storage.load(fresh / "bank", "host")
+    del stored.settings["seen"]
+    storage.save(fresh / "bank", stored)
+    result = command(fresh, f"host predict bank.csv {OPEN} {SHOP} --out out.csv --strict --quiet")
+    assert (result.code, result.err) == (0, "")
+    refused(fresh, 6, "(75.0 % in training)", f"host predict bank.csv {OPEN} --out out.csv")
 
 
 def test_predict_takes_messages_from_an_inbox(office, tmp_path):
@@ -130,9 +238,11 @@ def test_prediction_of_some_rows_is_that_of_all(office, tmp_path):
     table.to_csv(tmp_path / "some.csv", index=False)
     done(office, f"host predict {tmp_path}/some.csv {OPEN} {SHOP} --out {tmp_path}/some_out.csv")
     done(office, f"host predict bank.csv {OPEN} {SHOP} --out {tmp_path}/all.csv")
-    everything = pd.read_csv(tmp_path / "all.csv").set_index("id")
+    everything = pd.read_csv(tmp_path / "all.csv").set_index("customer")
     pd.testing.assert_frame_equal(
-        pd.read_csv(tmp_path / "some_out.csv").set_index("id"), everything.loc[table["customer"]], check_names=False
+        pd.read_csv(tmp_path / "some_out.csv").set_index("customer"),
+        everything.loc[table["customer"]],
+        check_names=False,
     )
 
 
@@ -156,7 +266,7 @@ def test_numbers(fresh):
     assert told(fresh, f"{fit} {SHOP}")["task"] == "regression"
     model = f"--model numbers --secret secret {SHOP}"
     done(fresh, f"host predict balance.csv {model} --out out.csv")
-    assert list(pd.read_csv(fresh / "out.csv")) == ["id", "prediction"]
+    assert list(pd.read_csv(fresh / "out.csv")) == ["customer", "prediction", "has_shop"]
     assert {"rmse", "mae", "r2"} <= set(told(fresh, f"host evaluate balance.csv {model}"))
     said = told(fresh, f"host explain balance.csv {model} --out worth.svg --repeats 1")
     assert said["unit"] == "root mean squared error"
@@ -246,7 +356,7 @@ def test_others_in_the_inbox_do_not_matter(fresh):
 
 def test_keys_of_guests_that_are_not_there(fresh):
     refused(fresh, 3, "key to verify 'shpo'", f"{NEW} {SHOP} --verify shpo=shop.pub")
-    predict = f"host predict bank.csv {OPEN} --out out.csv --quiet"
+    predict = f"host predict bank.csv {OPEN} --out out.csv --quiet --allow-absent"
     assert command(fresh, f"{predict} --verify shop=shop.pub").err == ""  # a guest of the model, absent today
     result = command(fresh, f"{predict} {SHOP} --verify utility=shop.pub")
     assert result.code == 0
@@ -294,7 +404,7 @@ def test_usage_and_what_is_missing(office, tmp_path):
     refused(office, 4, "(--id)", f"{fit} --label default --secret secret")
     refused(office, 4, "(--secret)", f"host predict bank.csv --model bank {SHOP} --out {tmp_path}/out.csv")
     refused(office, 3, "must end in one of .csv", f"host predict bank.csv {OPEN} --out {tmp_path}/out.doc")
-    refused(office, 3, "could not be written", f"host predict bank.csv {OPEN} --out {tmp_path}/none/out.csv")
+    refused(office, 3, "could not be written", f"host predict bank.csv {OPEN} {SHOP} --out {tmp_path}/none/out.csv")
     refused(office, 3, "model of a guest", f"host predict bank.csv --model shop --out {tmp_path}/out.csv")
 
 

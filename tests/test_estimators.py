@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import traceback
 
 import numpy as np
 import pandas as pd
@@ -401,3 +402,56 @@ def test_columns_of_dates(library):
     )
     model = FedOnceClassifier(parties={"bank": ["noise"], "shop": ["joined"]}, host="bank", random_state=0)
     assert model.fit(X[:300], y[:300]).score(X[300:], y[300:]) > 0.9
+
+
+SECRET = pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60.0) % 7, "c": [f"secret{j}" for j in range(60)]})
+CLASSES = np.arange(60) % 2
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [SECRET.to_dict("records"), SECRET.to_dict("list"), SECRET["c"].tolist(), SECRET["c"].to_numpy()],
+    ids=["records", "lists", "texts", "array"],
+)
+def test_an_error_on_the_rows_does_not_show_them(rows):
+    with pytest.raises(InputError, match="Reshape your data") as error:
+        FedOnceClassifier().fit(rows, CLASSES)
+    assert "secret" not in "".join(traceback.format_exception(error.value))
+    assert "60" in str(error.value) or "length 3" in str(error.value)
+    model = FedOnceClassifier(host_epochs=1).fit(SECRET[["a", "b"]], CLASSES)
+    with pytest.raises(InputError, match="Reshape your data") as error:
+        model.predict(rows)
+    assert "secret" not in "".join(traceback.format_exception(error.value))
+
+
+@pytest.mark.parametrize("estimator", [FedOnceClassifier, FedOnceRegressor])
+def test_labels_of_two_columns_are_told_by_their_shape(estimator):
+    same = pd.concat([SECRET["a"], SECRET["a"]], axis=1)  # two columns of one name
+    for label in (SECRET[["a", "b"]], same, same.to_numpy()):
+        with pytest.raises(InputError, match=r"y should be a 1d array, one label a row. Got a .* of shape \(60, 2\)"):
+            estimator().fit(SECRET[["a", "b"]], label)
+    model = estimator(host_epochs=1).fit(SECRET[["a", "b"]], CLASSES)
+    with pytest.raises(InputError, match=r"of shape \(60, 2\)"):
+        model.score(SECRET[["a", "b"]], same)
+
+
+def test_labels_of_text_are_not_shown():
+    with pytest.raises(InputError, match="must be numbers. Got text") as error:
+        FedOnceRegressor().fit(SECRET[["a", "b"]], SECRET["c"])
+    assert "secret" not in "".join(traceback.format_exception(error.value))
+
+
+@pytest.mark.parametrize(
+    "value", [SECRET, SECRET.to_numpy(), SECRET["c"].tolist(), SECRET.to_dict("records")], ids=type
+)
+def test_no_parameter_s_error_shows_rows(value):
+    budget = {"epsilon": 1.0, "delta": 1e-4, "bounds": (0, 60), "target_bounds": [0, 1]}
+    for parameter in FedOnceClassifier().get_params():
+        for others in ({}, budget):
+            settings = {"host_epochs": 1} | others | {parameter: value}
+            said = ""
+            try:
+                FedOnceClassifier(**settings).fit(SECRET[["a", "b"]], CLASSES)
+            except Exception as error:
+                said = str(error)
+            assert "secret" not in said, parameter

@@ -13,9 +13,9 @@ SOURCE = Path(fedonce.__file__).parent
 LAYERS = [
     {"errors"},
     {"disk", "envelope", "extras"},
-    {"ids", "partition", "targets", "randomness", "tables"},
+    {"ids", "partition", "targets", "randomness", "tables", "mistyped"},
     {"message", "crypto", "alignment", "tablefiles"},
-    {"datasets", "matching", "reading"},
+    {"datasets", "matching", "reading", "drift", "presence"},
     {"preparation", "networks", "closedform", "privacy"},
     {"storage", "leakage"},
     {"progress", "training"},

@@ -141,8 +141,9 @@ def test_an_estimator_and_two_departments_agree(office, tmp_path):
     done(tmp_path, f"host fit bank.csv --label label --name bank --epochs 2 --seed 3 --out model {UTILITY}")
     done(tmp_path, f"host predict bank.csv --model model {UTILITY} --out out.parquet")
     written = pd.read_parquet(tmp_path / "out.parquet")
-    assert list(written) == ["row", "prediction", "probability_no", "probability_yes"]
-    np.testing.assert_array_equal(written.iloc[:, 2:], estimator.predict_proba(whole))
+    assert list(written) == ["row", "prediction", "probability_no", "probability_yes", "has_utility"]
+    assert written["has_utility"].all()
+    np.testing.assert_array_equal(written.iloc[:, 2:4], estimator.predict_proba(whole))
 
 
 @pytest.mark.parametrize(
@@ -314,9 +315,12 @@ def test_a_guest_whose_rows_are_not_asked_for_is_zeros_and_told(office, tmp_path
     table.to_csv(tmp_path / "new.csv", index=False)
     line = f"host predict {tmp_path}/new.csv --model bank --secret secret --out {tmp_path}/out.csv"
     result = command(office, f"{line} {SHOP}")
+    assert result.code == 6
+    assert "'shop' has 0.0 % of the rows (75.0 % in training): are these other rows, or is it the message" in result.err
+    result = command(office, f"{line} {SHOP} --allow-absent")
     assert "warning: None of the rows is in the message of 'shop': zeros in its place (is it" in result.err
     with_zeros = (tmp_path / "out.csv").read_bytes()
-    done(office, line)
+    done(office, f"{line} --allow-absent")
     assert (tmp_path / "out.csv").read_bytes() == with_zeros
 
 

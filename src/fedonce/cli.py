@@ -47,13 +47,21 @@ def exit_code(error: FedOnceError) -> int:
 
 
 def main() -> None:
-    """Run the command line; our own errors are one line and an exit code, never a traceback."""
+    """Run the command line; our own errors are told in words and an exit code, never a traceback."""
     try:
         app()
     except FedOnceError as error:
         # Escaped: an error may quote a file's text, which is not to be taken for markup.
-        errors.print(f"[bold red]error[/]: {escape(one_line(error))}", highlight=False, soft_wrap=True)
+        errors.print(f"[bold red]error[/]: {escape(_printed(error))}", highlight=False, soft_wrap=True)
         sys.exit(exit_code(error))
+
+
+def _printed(error: FedOnceError) -> str:
+    """Return an error as one line, whatever it quotes; but files that are missing, which are ours to list, a line for each."""
+    from fedonce.datasets.files import MissingFilesError
+
+    lines = str(error).split("\n") if isinstance(error, MissingFilesError) else [str(error)]
+    return "\n".join(map(one_line, lines))
 
 
 def _version(wanted: bool) -> None:

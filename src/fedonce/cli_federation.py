@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedonce.cli_federation_kits import federation
-from fedonce.cli_options import TableFile
+from fedonce.cli_options import AllowAbsent, NeededGuests, NeededOverlap, Strict, TableFile
 from fedonce.errors import InputError
 from fedonce.terminal import AsJson, Quiet, Tell, duration, one_line, progress, to_json
 
@@ -86,23 +86,33 @@ def _traffic(told: dict[str, Any]) -> str:
 def predict(
     table: TableFile,
     model: Annotated[Path, typer.Option(help="Folder of a model from `fedonce federation fit`.")],
-    out: Annotated[Path, typer.Option(help="File for id, prediction and probabilities: CSV, TSV or Parquet.")] = Path(
-        "predictions.csv"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="File for ids, predictions, probabilities, who has the row: CSV, TSV or Parquet.")
+    ] = Path("predictions.csv"),
     kit: KitOption = None,
     deadline: Annotated[str, typer.Option(help="How long to wait for guests: 90s, 30m, 2h.")] = "10m",
+    min_guests: NeededGuests = None,
+    min_overlap: NeededOverlap = None,
+    allow_absent: AllowAbsent = False,
+    strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the rows of a table: guests look the ids up in their own tables; who does not answer is zeros."""
+    """Predict the rows of a table: guests look the ids up in their own tables.
+
+    Every guest of the training must answer, with half of its share of the rows at least, unless you say otherwise: else nothing
+    is written (exit code 6). A guest that may be missing is zeros.
+    """
     from fedonce import workflow
     from fedonce.federation import running
+    from fedonce.presence import Needed
     from fedonce.tablefiles import check_ending, write_table
 
     check_ending(out)
+    care = workflow.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
-        done = running.predict(table, model, duration(deadline), _watch(tell), tell, kit)
-        write_table(out, workflow.columns_of(done.host, done.table, done.prediction.outputs))
+        done = running.predict(table, model, duration(deadline), _watch(tell), tell, kit, care)
+        write_table(out, workflow.columns_of(done.host, done.table, done.prediction))
     told = done.told | {"out": str(out)}
     if as_json:
         typer.echo(to_json(told))

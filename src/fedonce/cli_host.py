@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from fedonce.cli_options import (
+    AllowAbsent,
     Columns,
     Deadline,
     Drop,
@@ -18,6 +19,8 @@ from fedonce.cli_options import (
     Inbox,
     LeastGuests,
     Model,
+    NeededGuests,
+    NeededOverlap,
     Normalise,
     PlanFile,
     PrivateKeyFile,
@@ -25,6 +28,7 @@ from fedonce.cli_options import (
     Replace,
     RowsFiles,
     Secret,
+    Strict,
     TableFile,
     Training,
     Types,
@@ -160,7 +164,10 @@ def predict(
     table: TableFile,
     model: Model,
     out: Annotated[
-        Path, typer.Option(help="File for id, prediction and probabilities: CSV, TSV or Parquet by its ending.")
+        Path,
+        typer.Option(
+            help="File for ids, predictions, probabilities, who has the row: CSV, TSV or Parquet by its ending."
+        ),
     ],
     guest: Guests = None,
     inbox: Inbox = None,
@@ -171,20 +178,30 @@ def predict(
     rows: RowsFiles = None,
     secret: Secret = None,
     replace: Replace = False,
+    min_guests: NeededGuests = None,
+    min_overlap: NeededOverlap = None,
+    allow_absent: AllowAbsent = False,
+    strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Predict the rows of a table with what guests sent for them; a guest without a message is zeros."""
+    """Predict the rows of a table with what guests sent for them.
+
+    Every guest of the training must be there, with half of its share of the rows at least, unless you say otherwise: else nothing
+    is written (exit code 6). A guest that may be missing is zeros.
+    """
     from fedonce import workflow
+    from fedonce.presence import Needed
     from fedonce.tablefiles import check_ending, write_table
 
     check_ending(out)
     incoming = workflow.Incoming(
         guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
     )
+    care = workflow.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
-        done = workflow.predict(table, model, incoming, tell)
-        write_table(out, workflow.columns_of(done.host, done.table, done.prediction.outputs))
+        done = workflow.predict(table, model, incoming, tell, care=care)
+        write_table(out, workflow.columns_of(done.host, done.table, done.prediction))
     told = done.told | {"bytes": done.prediction.traffic.bytes, "out": str(out)}
     if as_json:
         typer.echo(to_json(told))
@@ -206,17 +223,23 @@ def evaluate(
     rows: RowsFiles = None,
     secret: Secret = None,
     replace: Replace = False,
+    min_guests: NeededGuests = None,
+    min_overlap: NeededOverlap = None,
+    allow_absent: AllowAbsent = False,
+    strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Predict rows whose labels are known, and compare."""
     from fedonce import evaluation, workflow
+    from fedonce.presence import Needed
 
     incoming = workflow.Incoming(
         guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
     )
+    care = workflow.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
-        done = workflow.predict(table, model, incoming, tell, labelled=True)
+        done = workflow.predict(table, model, incoming, tell, labelled=True, care=care)
         assert done.label is not None
         found = evaluation.scores(done.host, done.label, done.prediction.outputs)
     if as_json:
@@ -241,6 +264,10 @@ def explain(
     rows: RowsFiles = None,
     secret: Secret = None,
     replace: Replace = False,
+    min_guests: NeededGuests = None,
+    min_overlap: NeededOverlap = None,
+    allow_absent: AllowAbsent = False,
+    strict: Strict = False,
     repeats: Annotated[int, typer.Option(help="How often each party is shuffled.", min=1)] = 5,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -250,13 +277,15 @@ def explain(
     Use rows that the model was not trained on.
     """
     from fedonce import evaluation, importance, workflow
+    from fedonce.presence import Needed
 
     importance.check_plot(out)
     incoming = workflow.Incoming(
         guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
     )
+    care = workflow.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
-        done = workflow.predict(table, model, incoming, tell, labelled=True)
+        done = workflow.predict(table, model, incoming, tell, labelled=True, care=care)
         assert done.label is not None
         tell("shuffling")
         worths = evaluation.worth(

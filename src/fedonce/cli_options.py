@@ -55,4 +55,30 @@ Replace = Annotated[
 ]
 RowsFiles = Annotated[list[Path] | None, IdsAndRows("--rows", help=f"{Rows} Once for each guest.")]
 Model = Annotated[Path, typer.Option(help="The host's folder, from `fedonce host fit`.")]
+NeededGuests = Annotated[
+    int | None,
+    Messages(
+        "--min-guests",
+        help="With fewer guests, stop (exit code 6). Default: all of the training.",
+        min=0,
+        show_default=False,
+    ),
+]
+NeededOverlap = Annotated[
+    float | None,
+    Messages(
+        "--min-overlap",
+        help="Share of the rows, 0 to 1, that a guest must have. Default: half of its share in training.",
+        min=0,
+        max=1,
+        show_default=False,
+    ),
+]
+AllowAbsent = Annotated[
+    bool, Messages("--allow-absent", help="Any guest may be missing, all of them included: zeros in its place.")
+]
+Strict = Annotated[
+    bool,
+    Messages("--strict", help="Refuse messages that do not look like those of the training, instead of a warning."),
+]
 LeastGuests = Annotated[int, Messages("--min-guests", help="With fewer, stop (exit code 6).", min=0)]

@@ -5,6 +5,8 @@ Every error also inherits a standard one, so that ``except ValueError`` works fo
 
 from __future__ import annotations
 
+LONGEST_CELL = 20  # characters of a cell that is quoted
+
 
 class FedOnceError(Exception):
     """Base of all errors that fedonce raises on purpose."""
@@ -46,4 +48,52 @@ def parameter_error(owner: str, parameter: str, must_be: str, got: object) -> In
     ...
     fedonce.errors.InputError: The 'dim' parameter of FedOnceClassifier must be a positive integer. Got 0 instead.
     """
-    return InputError(f"The '{parameter}' parameter of {owner} must be {must_be}. Got {got!r} instead.")
+    return InputError(f"The '{parameter}' parameter of {owner} must be {must_be}. Got {shown(got)} instead.")
+
+
+LONGEST = 80  # characters of a value that is shown whole
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def shown(value: object) -> str:
+    """Return a value for an error: plain and short ones as they are, others by type and size, since they may hold rows of data.
+
+    >>> shown(0), shown("nat"), shown(["a", 1])
+    ('0', "'nat'", "['a', 1]")
+    >>> shown([[1.5, 2.5]] * 3), shown("x" * 100)
+    ('a list of length 3', 'a str of length 100')
+    """
+    if _is_small(value):
+        text = repr(value)
+        if len(text) <= LONGEST:
+            return text
+    kind = type(value).__name__
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"{_article(kind)} {kind} of shape {shape}"
+    try:
+        return f"{_article(kind)} {kind} of length {len(value)}"  # type: ignore[arg-type]
+    except Exception:  # whatever an object of the user's says when it is asked for its length
+        return f"{_article(kind)} {kind}"
+
+
+def quoted(cell: str) -> str:
+    r"""Return one cell of a table for its owner: cut short, and printable.
+
+    >>> quoted("1.2O"), quoted("a\nb"), quoted("y" * 30)
+    ("'1.2O'", "'a\\nb'", "'yyyyyyyyyyyyyyyyyyyy...'")
+    """
+    return repr(cell if len(cell) <= LONGEST_CELL else cell[:LONGEST_CELL] + "...")
+
+
+def _is_small(value: object) -> bool:
+    """Tell settings from data: plain values, and flat collections of few of them."""
+    if isinstance(value, dict):
+        return len(value) <= 5 and all(isinstance(each, _PLAIN) for pair in value.items() for each in pair)
+    if isinstance(value, list | tuple | set | frozenset):
+        return len(value) <= 5 and all(isinstance(each, _PLAIN) for each in value)
+    return isinstance(value, _PLAIN) or getattr(value, "shape", None) == () or isinstance(value, type)
+
+
+def _article(word: str) -> str:
+    return "an" if word[:1].lower() in "aeiou" else "a"

@@ -29,7 +29,7 @@ from torch import nn
 from fedonce import learners, private, protocol
 from fedonce.aggregation import find_recipe
 from fedonce.engine.local import LocalEngine
-from fedonce.errors import FedOnceWarning, InputError, parameter_error
+from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
 from fedonce.message import BITS, Traffic
 from fedonce.multiround import Rounds
 from fedonce.partition import Block, Parties, resolve
@@ -93,7 +93,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
         purses, plan = self._budget(table.n_rows, present)
         public = self._public(table)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = self._seed()
         guests = {
             name: self._make_guest(name, block, seed, purses.get(name), public if name in purses else None)
             for name, block in self._blocks.items()
@@ -143,6 +143,13 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.overlap_ = fitted.overlap
         return self
 
+    def _seed(self) -> int:
+        try:
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        except ValueError:  # it prints what it was given
+            pass
+        raise parameter_error(self._owner, "random_state", "an integer, a RandomState or None", self.random_state)
+
     def _outputs(self, X: Any, present: Present) -> NDArray[np.float64]:
         check_is_fitted(self, "traffic_")
         table = self._table(X, reset=False)
@@ -159,8 +166,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         """Check X as scikit-learn does, and take it as a table."""
         frame = not isinstance(X, np.ndarray | list | tuple) and not sparse.issparse(X) and hasattr(X, "columns")
         if not frame:
-            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
-            return Table.of(X)
+            return Table.of(self._array(X, reset))
         table = Table.of(X)
         if not table.n_rows or not table.names:
             raise InputError(
@@ -168,6 +174,34 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             )
         validate_data(self, X, reset=reset, skip_check_array=True)
         return table
+
+    def _array(self, X: Any, reset: bool) -> Any:
+        """Check an array as scikit-learn does, whose error on the dimensions prints the array: ours must not show rows."""
+        said = ""
+        try:
+            return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=None, ensure_all_finite=False)
+        except ValueError as error:
+            said, printed, _ = str(error).partition(":\narray=")
+            if not printed:
+                raise
+        raise InputError(
+            f"{said}: {shown(X)}. Reshape your data to rows and columns: array.reshape(-1, 1) of one column, "
+            "array.reshape(1, -1) of one row, pandas.DataFrame(records) of records."
+        )
+
+    def _label(self, y: Any, dtype: Any = None) -> NDArray[Any]:
+        """Take labels as one array; errors say what they are, not their values."""
+        if y is None:
+            raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")
+        _check_one_column(y)
+        try:
+            return np.asarray(column_or_1d(y, dtype=dtype, warn=True))
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+        raise InputError(
+            f"The labels y of {self._owner} must be numbers. Got text among them; use a classifier for classes."
+        )
 
     def _columns(self, table: Table, party: str) -> Table:
         return table.select(self._blocks[party].positions)
@@ -465,11 +499,8 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
         `present` maps a guest to a boolean a row, or to False: which rows it has. Omitted: all. The columns of an absent
         guest stay in the table, filled with anything (NaN, say); they are not looked at.
         """
-        if y is None:
-            raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")
-        table = self._table(X, reset=True)
-        label = column_or_1d(y, warn=True)
-        self._fit(table, label, present)
+        label = self._label(y)
+        self._fit(self._table(X, reset=True), label, present)
         self.classes_: NDArray[Any] = np.asarray(self._host.classes)
         return self
 
@@ -479,6 +510,7 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, present: Present = None) -> float:
         """Return the accuracy."""
+        _check_one_column(y)
         return float(accuracy_score(y, self.predict(X, present), sample_weight=sample_weight))
 
     def predict(self, X: Any, present: Present = None) -> NDArray[Any]:
@@ -494,19 +526,24 @@ class FedOnceRegressor(RegressorMixin, _FedOnce):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, present: Present = None) -> Self:
         """Train: each guest learns without labels and sends one message, then the host learns with labels."""
-        if y is None:
-            raise InputError(f"{self._owner} requires y to be passed, but the target y is None.")
-        table = self._table(X, reset=True)
-        label = column_or_1d(y, dtype=np.float64, warn=True)
-        return self._fit(table, label, present)
+        label = self._label(y, np.float64)
+        return self._fit(self._table(X, reset=True), label, present)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, present: Present = None) -> float:
         """Return the coefficient of determination, R squared."""
+        _check_one_column(y)
         return float(r2_score(y, self.predict(X, present), sample_weight=sample_weight))
 
     def predict(self, X: Any, present: Present = None) -> NDArray[np.float64]:
         """Return a number for each row."""
         return self._outputs(X, present)
+
+
+def _check_one_column(y: Any) -> None:
+    """Refuse tables of labels; some libraries' own errors come from far below."""
+    shape = getattr(y, "shape", ())
+    if isinstance(shape, tuple) and not sparse.issparse(y) and shape[1:] not in ((), (1,)):
+        raise InputError(f"y should be a 1d array, one label a row. Got {shown(y)}; name one column.")
 
 
 def _nested(bounds: Any) -> bool:

@@ -269,6 +269,7 @@ class HostSide:
                     "than at the opening."
                 )
             self.host.makers[party] = message.maker
+            self.host.seen.pop(party, None)  # figures of values that the guest no longer makes
         self.model.cpu().eval()
 
     def _round_bytes(self, batch: int) -> int:

@@ -60,6 +60,13 @@ class Prediction:
     outputs: NDArray[np.float64]
     traffic: Traffic
     absent: tuple[str, ...]
+    representations: dict[str, Representation]
+    present: dict[str, NDArray[np.bool_]]  # by guest of the training: which rows it has
+
+    @property
+    def overlap(self) -> dict[str, float]:
+        """Share of the rows that each guest has that sent a message."""
+        return {guest: float(self.present[guest].mean()) for guest in self.representations}
 
 
 def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | None = None) -> Fitted:
@@ -97,12 +104,11 @@ def _split_learning(host: Host, table: Any, label: Any, engine: Engine, rounds: 
 def predict(host: Host, table: Any, engine: Engine) -> Prediction:
     """Algorithm 2: one message per guest and set of rows, then the host predicts."""
     # Lines 1-5:  R_j = f_theta_j(x^j), sent to the host
-    received = engine.represent()
-    representations, traffic = collect(received, engine.moved)
+    representations, traffic = collect(engine.represent(), engine.moved)
     # Line 7:  y = f_w(x^1, R_2..R_k), zeros for a guest that did not answer
-    outputs = host.outputs(table, list(representations.values()))
+    outputs, present = host.answers(table, list(representations.values()))
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
-    return Prediction(outputs, traffic, absent)
+    return Prediction(outputs, traffic, absent, representations, present)
 
 
 def collect(received: Mapping[str, bytes], moved: Mapping[str, int]) -> tuple[dict[str, Representation], Traffic]:

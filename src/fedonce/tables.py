@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fedonce.errors import InputError
+from fedonce.mistyped import warn_if_mistyped
 
 Numbers = NDArray[Any]
 Categories = NDArray[np.object_]
@@ -172,7 +173,10 @@ def _from_series(series: nw.Series[Any], name: Hashable) -> Numbers | Categories
     if dtype == nw.Duration:
         return _seconds(np.asarray(series.to_numpy()))
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
-        return np.array([None if is_missing(value) else as_text(value) for value in series.to_list()], dtype=object)
+        texts = np.array([None if is_missing(value) else as_text(value) for value in series.to_list()], dtype=object)
+        if dtype == nw.String:
+            _warn_if_mistyped(texts, name)
+        return texts
     if dtype in (nw.Object, nw.Unknown, nw.Date, nw.Time):
         values = np.empty(len(series), dtype=object)
         values[:] = series.to_list()
@@ -212,7 +216,19 @@ def _from_objects(values: NDArray[Any], name: Hashable) -> Numbers | Categories 
         return numbers
     categories = np.empty(len(objects), dtype=object)
     categories[~missing] = [as_text(value) for value in known]
+    _warn_if_mistyped(categories, name)
     return categories
+
+
+def _warn_if_mistyped(categories: Categories, name: Hashable) -> None:
+    """Tell the caller where nearly all of a column of text is something else."""
+    codes: dict[str | None, int] = {None: -1}
+    rows = np.fromiter((codes.setdefault(text, len(codes) - 1) for text in categories), np.int64, len(categories))
+
+    def remedy(kind: str) -> str:
+        return f"Convert the column to {kind}s first, a missing value in place of what is none; or make it a categorical type."
+
+    warn_if_mistyped(f"column {name!r}", rows, [text for text in codes if text is not None], remedy)
 
 
 _TEXT = str | bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from fedonce import leakage, learners, protocol, storage
+from fedonce import drift, leakage, learners, protocol, storage
 from fedonce.alignment import AgreedRows
 from fedonce.crypto import PrivateKey, PublicKey, read_private, read_public, read_secret, seal, unseal
 from fedonce.disk import write_file
 from fedonce.engine.files import FilesEngine
 from fedonce.envelope import kind_of, read_bytes
-from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError
+from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError, quoted
 from fedonce.ids import Naming
 from fedonce.message import Representation
 from fedonce.party import Guest, Host
 from fedonce.party.guest import GUESSABLE
 from fedonce.preparation import Public
+from fedonce.presence import Needed, check_present
 from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
 from fedonce.privacy.noise import SecretRandom
 from fedonce.reading import Reading
@@ -295,7 +296,7 @@ def check_task(task: str, y: NDArray[Any], column: str | None) -> None:
     """Raise where numbers are to be predicted, and labels are text."""
     if task == "regression" and y.dtype.kind == "O":
         raise InputError(
-            f"The labels, column {column!r}, are text ({y[0]!r}), and regression needs numbers; see --task."
+            f"The labels, column {column!r}, are text ({quoted(str(y[0]))}), and regression needs numbers; see --task."
         )
 
 
@@ -354,12 +355,28 @@ class Predicted:
     @property
     def told(self) -> dict[str, Any]:
         """What to say of the guests."""
-        overlap = {name: self.host.overlap[name] for name in self.engine.arrived}
+        overlap = self.prediction.overlap
         absent = [name for name in self.host.dims if name not in overlap]
         return {"rows": self.table.n_rows, "guests": overlap, "absent": absent, "refused": self.engine.refused}
 
 
-def predict(table: Path, model: Path, incoming: Incoming, tell: Tell, labelled: bool = False) -> Predicted:
+@dataclass(frozen=True)
+class Care:
+    """What a prediction must have: which guests, and whether messages that look odd are refused or warned of."""
+
+    needed: Needed | None = None  # None: every guest of the training
+    strict: bool = False
+
+    def check(self, party: Host, prediction: protocol.Prediction, reasons: Mapping[str, str]) -> None:
+        """Raise where too few guests are there; warn of messages that do not look like those of the training, or raise."""
+        trained = {name: party.trained_overlap.get(name, 0.0) for name in party.dims}
+        check_present(trained, prediction.overlap, self.needed, reasons)
+        drift.check(party.seen, prediction.representations.values(), self.strict)
+
+
+def predict(
+    table: Path, model: Path, incoming: Incoming, tell: Tell, labelled: bool = False, care: Care | None = None
+) -> Predicted:
     """Load the host, read the table and what guests sent for it, and predict."""
     party = Host.load(model)
     if party.reading is None:
@@ -373,8 +390,9 @@ def predict(table: Path, model: Path, incoming: Incoming, tell: Tell, labelled: 
         incoming = replace(incoming, expect=tuple(party.dims))
     engine = incoming.engine(party.run, 0, tell, members=tuple(party.dims))
     prediction = protocol.predict(party, own, engine)
-    for name in engine.arrived:
-        if not party.overlap[name]:
+    (care or Care()).check(party, prediction, engine.refused)
+    for name, share in prediction.overlap.items():
+        if not share:
             warnings.warn(
                 f"None of the rows is in the message of {name!r}: zeros in its place (is it the message for training, or for "
                 "other rows?).",
@@ -384,11 +402,28 @@ def predict(table: Path, model: Path, incoming: Incoming, tell: Tell, labelled: 
     return Predicted(party, own, label, engine, prediction)
 
 
-def columns_of(party: Host, table: Table, outputs: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
-    """Return what `predict` writes: id (or row), prediction, and a probability a class."""
-    first = {"id": table.ids} if table.ids is not None else {"row": np.arange(table.n_rows)}
-    if party.classes is None:
-        return {**first, "prediction": outputs}
-    texts = [str(name) if isinstance(name, bool) else as_text(name) for name in party.classes.tolist()]
-    chances = {f"probability_{text}": outputs[:, j] for j, text in enumerate(texts)}
-    return {**first, "prediction": party.classes[outputs.argmax(axis=1)], **chances}
+def columns_of(party: Host, table: Table, prediction: protocol.Prediction) -> dict[str, NDArray[Any]]:
+    """Return what `predict` writes: the id by its own name (or row), prediction, a probability a class, and who has the row."""
+    outputs = prediction.outputs
+    found: dict[str, NDArray[Any]] = {"prediction": outputs}
+    if party.classes is not None:
+        texts = [str(name) if isinstance(name, bool) else as_text(name) for name in party.classes.tolist()]
+        chances = {f"probability_{text}": outputs[:, j] for j, text in enumerate(texts)}
+        found = {"prediction": party.classes[outputs.argmax(axis=1)], **chances}
+    found |= {f"has_{guest}": present for guest, present in prediction.present.items()}
+    if table.ids is None:
+        return {"row": np.arange(table.n_rows), **found}
+    return {_id_name(party, found): table.ids, **found}
+
+
+def _id_name(party: Host, taken: Collection[str]) -> str:
+    """Return the name of the id column, its own where no column of ours has it."""
+    own = "id" if party.reading is None or party.reading.id is None else party.reading.id
+    if own not in taken:
+        return own
+    warnings.warn(
+        f"The column of ids is called {own!r}, as one of the columns that are written; it is written as 'id'.",
+        FedOnceWarning,
+        stacklevel=3,
+    )
+    return "id"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from benchmarks import plots, report
 from benchmarks.experiment import FOLDER
 
@@ -31,3 +33,19 @@ def test_what_is_missing_is_shown_with_its_command():
 def test_pictures_are_drawn(tmp_path):
     plots.varied(tmp_path, "laggy", "absent", "guests absent")
     assert (tmp_path / "laggy.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_a_legend_is_inside_its_picture_and_below_the_parts(tmp_path, monkeypatch, count):
+    saved = []
+    monkeypatch.setattr(plots.plt, "close", saved.append)
+    figure, axes = plots._grid(1)
+    for number in range(count):
+        axes[0].plot([1, 2], [number, 1], label=f"Method number {number}")
+    axes[0].set_xlabel("what was varied")
+    plots._save(figure, axes, tmp_path / "one.png")
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box, label = legend.get_window_extent(), axes[0].xaxis.label.get_window_extent()
+    assert figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1
+    assert box.y1 <= label.y0 + 1

@@ -125,7 +125,7 @@ def test_nothing_else_is_in_the_mail(walked):
 def test_predictions_are_there(walked):
     folder, _ = walked
     lines = (folder / "bank" / "predictions.csv").read_text().splitlines()
-    assert lines[0] == "id,prediction,probability_no,probability_yes"
+    assert lines[0] == "customer,prediction,probability_no,probability_yes,has_shop,has_utility"
     assert len(lines) == 501
     assert {line.split(",")[1] for line in lines[1:]} == {"yes", "no"}
     assert (folder / "bank" / "worth.png").read_bytes().startswith(b"\x89PNG")

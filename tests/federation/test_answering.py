@@ -15,6 +15,7 @@ import fedonce
 from fedonce import alignment, read_table
 from fedonce.alignment import AgreedRows
 from fedonce.envelope import pack
+from fedonce.errors import FedOnceWarning
 from fedonce.federation.answering import ASKED, MESSAGE, Desk, Failed, Refused
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import GuestTables
@@ -70,6 +71,17 @@ def test_asked_again_it_answers_without_its_table(desk):
     first = desk.answer(asks()).read_bytes()
     (desk.kit / "shop.csv").unlink()
     assert desk.answer(asks()).read_bytes() == first
+
+
+def test_a_typo_in_its_table_is_told_to_the_guest_alone(desk, told):
+    """The warning quotes a cell: it is for the guest's own log, and nothing that goes to the host has it."""
+    lines = (desk.kit / "shop.csv").read_text().splitlines()
+    lines[5] = lines[5].rpartition(",")[0] + ",1.2SECRET"
+    (desk.kit / "shop.csv").write_text("\n".join(lines) + "\n")
+    with pytest.warns(FedOnceWarning, match="59 of 60 values are numbers; row 5 is '1.2SECRET'"):
+        path = desk.answer(asks())
+    assert b"SECRET" not in path.read_bytes()
+    assert "SECRET" not in str(told)
 
 
 def test_tells_epochs(desk, told):

@@ -285,7 +285,7 @@ def test_a_table_that_changed_since_training(running, trained):
     table.write_text("".join(line.rpartition(",")[0] + "\n" for line in before.splitlines()))
     begun = time.monotonic()
     try:
-        predict = running.predict(trained, "new.csv", "--deadline", "20s")
+        predict = running.predict(trained, "new.csv", "--deadline", "20s", "--min-guests", "1")
         said = failed_soon(running, trained, begun)
         told = running.outcome(predict, 90)
     finally:
@@ -350,7 +350,13 @@ def test_kits_that_were_moved_and_are_of_another_version(alone):
 def test_all_guests_are_away(alone):
     """After the test above, whose model is used."""
     alone.stop("shop")
-    told = alone.outcome(alone.predict("moved", "new.csv", "--deadline", "5s"))
+    (alone.folder / "predictions.csv").unlink()
+    code, said = alone.error(alone.predict("moved", "new.csv", "--deadline", "5s"), 60)
+    assert code == 6
+    assert "'shop' has sent no message (100.0 % in training): late" in said
+    assert "--allow-absent" in said
+    assert not (alone.folder / "predictions.csv").exists()
+    told = alone.outcome(alone.predict("moved", "new.csv", "--deadline", "5s", "--allow-absent"))
     assert (told["guests"], told["absent"], told["late"]) == ({}, ["shop"], ["shop"])
     with (alone.folder / "predictions.csv").open() as file:
         assert len(list(csv.DictReader(file))) == told["rows"] == 200

@@ -24,7 +24,7 @@ FREE = "max_rounds = 100000\n"
 
 def predictions(federation, name="predictions.csv"):
     with (federation.folder / name).open() as file:
-        return {row["id"]: float(row["probability_1"]) for row in csv.DictReader(file)}
+        return {row["customer"]: float(row["probability_1"]) for row in csv.DictReader(file)}
 
 
 def local(federation, learner, run="churn", rounds=None, epochs=None):

@@ -1,7 +1,7 @@
 """Write the files of a generation: `python tests/golden/make.py OUT`, with the fedonce that is installed.
 
-Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here protect
-nothing.
+Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here
+protect nothing.
 """
 
 from __future__ import annotations

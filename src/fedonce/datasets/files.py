@@ -111,10 +111,10 @@ def find(source: Source, data_dir: str | os.PathLike[str] | None, download: bool
     if refused:
         raise refused
     if not download:
-        raise InputError(_absent(source, folder) + "\nOr let it be downloaded: download=True.")
+        raise MissingFilesError(_absent(source, folder) + "\nOr let it be downloaded: download=True.")
     edition = source.editions[0]
     if not all(files[0].url for files in edition.parts.values()):
-        raise InputError(_absent(source, folder))
+        raise MissingFilesError(_absent(source, folder))
     for files in edition.parts.values():
         if not _existing(folder, files):
             _download(files[0], folder, source)
@@ -137,6 +137,10 @@ def status(source: Source, data_dir: str | os.PathLike[str] | None = None) -> st
     if not found.checked:
         return "unchecked"
     return "present" if found.complete else "partial"
+
+
+class MissingFilesError(InputError):
+    """Files of a data set are not here; the error has a line for each."""
 
 
 class DamagedError(InputError):
@@ -232,7 +236,7 @@ def _download(file: File, folder: Path, source: Source) -> None:
         # The innermost cause says it best: a name that is not known, a disk that is full.
         while (inner := cause.__cause__ or cause.__context__) is not None:
             cause = inner
-        raise InputError(f"{_absent(source, folder)}\nThe download of {file.name} failed: {cause}.") from error
+        raise MissingFilesError(f"{_absent(source, folder)}\nThe download of {file.name} failed: {cause}.") from error
     if file.sha256 is None:
         with (folder / PINS).open("a") as pins:
             pins.write(f"{sha256_of(folder / file.name)}  {file.name}\n")

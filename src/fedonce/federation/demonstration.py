@@ -207,8 +207,8 @@ class _Play:
         predictions = "predictions_refit.csv" if refit else "predictions.csv"
         self.tell(f"fedonce federation predict new_{HOST}.csv --model model --out {predictions}")
         done = running.predict(self.out / f"new_{HOST}.csv", self.out / "model", 120.0, lambda stand: None, self.tell)
-        write_table(self.out / predictions, workflow.columns_of(done.host, done.table, done.prediction.outputs))
-        found = read_table(self.out / predictions, id="id").pop("prediction")[0]
+        write_table(self.out / predictions, workflow.columns_of(done.host, done.table, done.prediction))
+        found = read_table(self.out / predictions, id=RUN["id"]).pop("prediction")[0]
         guests = tuple(outcome.fitted.traffic.per_guest)
         late = tuple(outcome.told["late"])
         return outcome, Model(name, guests, late, self._score(found), round(seconds, 1))

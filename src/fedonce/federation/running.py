@@ -321,7 +321,7 @@ class Predicted:
         traffic = self.prediction.traffic
         return {
             "rows": self.table.n_rows,
-            "guests": {name: self.host.overlap[name] for name, stand in self.stands.items() if stand.bytes is not None},
+            "guests": self.prediction.overlap,
             "absent": list(self.prediction.absent), **_by_state(self.stands),
             "seconds": {name: stand.seconds for name, stand in self.stands.items()},
             "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,
@@ -329,7 +329,10 @@ class Predicted:
         }  # fmt: skip
 
 
-def predict(table: Path, model: Path, deadline: float, watch: Watch, tell: Tell, kit: Path | None = None) -> Predicted:
+def predict(
+    table: Path, model: Path, deadline: float, watch: Watch, tell: Tell, kit: Path | None = None,
+    care: workflow.Care | None = None,
+) -> Predicted:  # fmt: skip
     """Ask guests for their values of a table's rows, by hashes of the ids, and predict."""
     end = time.monotonic() + deadline
     facts = _facts(model)
@@ -370,7 +373,13 @@ def predict(table: Path, model: Path, deadline: float, watch: Watch, tell: Tell,
         shutil.rmtree(folder, ignore_errors=True)
     done = Predicted(party, own, prediction, engine.stands)
     log.write(stage="predicted", **done.told)
+    (care or workflow.Care()).check(party, prediction, _reasons(engine.stands))
     return done
+
+
+def _reasons(stands: Mapping[str, Stand]) -> dict[str, str]:
+    """Return why guests did not answer, where that is known."""
+    return {name: stand.reason or stand.state for name, stand in stands.items() if stand.bytes is None}
 
 
 def _facts(model: Path) -> dict[str, Any]:

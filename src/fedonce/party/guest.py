@@ -13,7 +13,7 @@ from torch import nn
 
 from fedonce import learners
 from fedonce.envelope import checksum
-from fedonce.errors import FedOnceWarning, InputError, parameter_error
+from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
 from fedonce.ids import Ids, Naming, normalise
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE
@@ -180,9 +180,11 @@ class Guest:
         if present is None:
             return None
         mask = np.asarray(present)
-        if mask.dtype != bool or mask.ndim != 1 or int(mask.sum()) != own.n_rows:
+        marked = int(mask.sum()) if mask.dtype == bool and mask.ndim == 1 else None
+        if marked != own.n_rows:
+            what = f"is {shown(present)}" if marked is None else f"marks {marked}"
             raise InputError(
-                f"Party {self.name!r} has a table of {own.n_rows} rows, and 'present' marks {int(mask.sum())}; it must be a "
+                f"Party {self.name!r} has a table of {own.n_rows} rows, and 'present' {what}; it must be a "
                 "boolean for each agreed row, and the table must hold the marked rows and no others."
             )
         return mask

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce import aggregation, private
-from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
+from fedonce.drift import Seen
+from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error, quoted, shown
 from fedonce.matching import HostRows
 from fedonce.message import Representation
 from fedonce.networks import code_sizes
@@ -68,6 +69,11 @@ class Host:
         With a budget: what all parties spent, as far as it is known.
     overlap : dict
         Share of the host's rows that each guest has, in the latest training or prediction.
+    trained_overlap : dict
+        The same at training, which no prediction changes.
+    seen : dict
+        Figures of each guest's message at training, to compare those for prediction with (`fedonce.drift`). Empty with a budget:
+        such figures of rows are not private.
     received : dict
         Sizes of the files that the messages of the training came in, where they are known; kept with the model.
     """
@@ -96,6 +102,8 @@ class Host:
         self.random_state, self.device = random_state, device
         self.secret, self.forms, self.agreed = secret, tuple(forms), tuple(agreed)
         self.overlap: dict[str, float] = {}
+        self.trained_overlap: dict[str, float] = {}
+        self.seen: dict[str, Seen] = {}
         self.received: dict[str, int] = {}
         self.dims: dict[str, int] = {}
         self.makers: dict[str, str] = {}
@@ -139,6 +147,9 @@ class Host:
             wanted = f"at most 1 / rows ({1 / own.n_rows:.3g}), or allow_large_delta=True: a larger one lets a whole row slip out"
             raise parameter_error("Host", "delta", wanted, self.ledger.delta)
         self._compose(messages)
+        self.trained_overlap = dict(self.overlap)
+        private_run = self.ledger is not None
+        self.seen = {each.party: Seen.of(each) for each in messages if not private_run and each.spent is None}
         rows = self.preparation.fit(own).transform(own)
         recipe = aggregation.find_recipe(
             self.recipe, self.epochs, rows.shape[1:], "Host", self.task if self.purse else None
@@ -209,7 +220,8 @@ class Host:
             unknown = sorted({as_text(value) for value in values.tolist()} - {as_text(v) for v in self.labels.tolist()})
             if unknown:
                 raise InputError(
-                    f"The labels y have the class {unknown[0]!r}, which is not among those given: {self.labels.tolist()}."
+                    f"The labels y have the class {quoted(unknown[0])}, which is not among those given: "
+                    f"{shown(self.labels.tolist())}."
                 )
             return
         if self.task == "regression" and self.labels is None:
@@ -222,7 +234,9 @@ class Host:
         except TypeError:
             raise InputError("The labels y mix text and numbers; make them all one or the other.") from None
         if len(classes) < 2:
-            raise InputError(f"The labels must have at least two classes. Got one class only: {classes.tolist()[0]!r}.")
+            raise InputError(
+                f"The labels must have at least two classes. Got one class only: {shown(classes.tolist()[0])}."
+            )
 
     def target(self, label: Any, n_rows: int) -> NDArray[Any]:
         """Return classes as their positions, numbers standardised."""
@@ -263,6 +277,12 @@ class Host:
 
     def outputs(self, table: Any, messages: Sequence[Representation]) -> NDArray[np.float64]:
         """Return a probability a class, or a number, a row; a guest without a message is zeros."""
+        return self.answers(table, messages)[0]
+
+    def answers(
+        self, table: Any, messages: Sequence[Representation]
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.bool_]]]:
+        """Return the outputs, and by guest of the training which rows it has."""
         if self.model is None:
             raise InputError(f"The host {self.name!r} has not been trained yet; call aggregate first.")
         own = Table.of(table)
@@ -274,7 +294,8 @@ class Host:
                     f"The message of party {message.party!r} is refused: its learner, bits or scale are not those of the "
                     "training; the guest has learnt anew. Predict with the guest's old model, or train again."
                 )
-        return self.outputs_of(self.preparation.transform(own), values, present)
+        outputs = self.outputs_of(self.preparation.transform(own), values, present)
+        return outputs, {guest: present[:, j] > 0 for j, guest in enumerate(self.dims)}
 
     def outputs_of(self, rows: Rows, values: Rows, present: Rows) -> NDArray[np.float64]:
         """Return the outputs for prepared rows, the guests' values beside them and marks of who is present."""
@@ -298,13 +319,13 @@ def check_labels(labels: Any, task: str) -> NDArray[Any]:
         if pair is None:
             raise InputError(
                 "With a privacy budget the bounds of the labels must be given, target_bounds=(low, high) (of a Host: labels), "
-                f"low below high. Got {labels!r}."
+                f"low below high. Got {shown(labels)}."
             )
         return np.array(pair)
     if labels is None or isinstance(labels, str) or np.ndim(labels) != 1 or len(np.unique(np.asarray(labels))) < 2:
         raise InputError(
             "With a privacy budget the classes must be given, two or more: target_bounds=[...] (of a Host: labels). "
-            f"Got {labels!r}."
+            f"Got {shown(labels)}."
         )
     return np.unique(np.asarray(labels))
 

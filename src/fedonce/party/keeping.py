@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce import aggregation, private, storage
-from fedonce.errors import FedOnceError, InputError
+from fedonce.drift import Seen
+from fedonce.errors import FedOnceError, InputError, shown
 from fedonce.ids import Naming
 from fedonce.learners import LEARNERS, Learner
 from fedonce.message import Scale
@@ -138,12 +139,13 @@ def keep_host(host: Host, folder: str | Path, messages: Mapping[str, bytes]) -> 
     settings = {
         "name": host.name, "task": host.task, "run": host.run, "random_state": int(host.random_state),
         "recipe": storage.settings_of(host.trained_with, f"The recipe of the host {host.name!r}"),
-        "dims": {party: int(dim) for party, dim in host.dims.items()}, "makers": host.makers, "overlap": host.overlap,
+        "dims": {party: int(dim) for party, dim in host.dims.items()}, "makers": host.makers, "overlap": host.trained_overlap,
         "sizes": list(host.sizes), "classes": _values_json(host.classes), "labels": _values_json(host.labels),
         "offset": host.offset, "spread": host.spread, "forms": list(host.forms), "partial": _partial(host.model),
         "ledger": None if host.ledger is None else _ledger_json(host.ledger, host.ledger.parties),
         "reading": None if host.reading is None else host.reading.to_json(),
         "received": {party: int(size) for party, size in host.received.items()},
+        "seen": {party: seen.to_json() for party, seen in host.seen.items()},
     }  # fmt: skip
     stored = Stored("host", settings, host.preparation.to_json(), _weights("", host.model), dict(messages))
     return storage.save(folder, stored)
@@ -170,6 +172,8 @@ def _host(stored: Stored) -> Host:
     )  # fmt: skip
     host.trained_with = recipe
     host.dims, host.makers, host.overlap = settings["dims"], settings["makers"], settings["overlap"]
+    host.trained_overlap = dict(host.overlap)
+    host.seen = {party: Seen.from_json(content) for party, content in settings.get("seen", {}).items()}
     host.classes, host.labels = _values(settings["classes"]), _values(settings["labels"])
     host.offset, host.spread = settings["offset"], settings["spread"]
     host.received = {party: int(size) for party, size in settings.get("received", {}).items()}
@@ -217,7 +221,7 @@ def _values_json(values: NDArray[Any] | None) -> dict[str, Any] | None:
     plain = [value.item() if isinstance(value, np.generic) else value for value in values.tolist()]
     if values.dtype.kind not in _KINDS or not all(isinstance(value, bool | int | float | str) for value in plain):
         raise InputError(
-            f"The host cannot be saved: its labels are {values.dtype}, as {values[0]!r}; use text or numbers."
+            f"The host cannot be saved: its labels are {values.dtype}, as {shown(values[0])}; use text or numbers."
         )
     return {"kind": values.dtype.kind, "values": plain}
 

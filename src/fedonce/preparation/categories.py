@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import murmurhash3_32
 
-from fedonce.errors import FedOnceWarning, InputError
+from fedonce.errors import FedOnceWarning, InputError, shown
 from fedonce.preparation.numbers import BLOCK
 from fedonce.preparation.stored import Stored
 from fedonce.tables import as_text, is_missing
@@ -63,7 +63,7 @@ class CategoryStep:
         if isinstance(known, str) or not isinstance(known, Collection) or not len(known):
             raise InputError(
                 f"Column {name!r} of party {party!r} holds text, and its values are not to be read off the rows with a privacy "
-                f"budget: give them all with categories={{{name!r}: [...]}}. Got {known!r}."
+                f"budget: give them all with categories={{{name!r}: [...]}}. Got {shown(known)}."
             )
         names = dict.fromkeys(as_text(value) for value in known)
         return cls({value: position for position, value in enumerate(names)}, None, warns=f"{party!r}, column {name!r}")

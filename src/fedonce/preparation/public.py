@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedonce.errors import InputError
+from fedonce.errors import InputError, shown
 from fedonce.tables import as_date
 
 Bounds = Any  # (low, high) for all columns, a pair a column by position, or a dict of columns to pairs
@@ -38,7 +38,7 @@ class Public:
         pair = as_bounds(found)
         if pair is None:
             raise InputError(
-                f"The bounds of column {name!r} of party {party!r} must be (low, high), low below high. Got {found!r}."
+                f"The bounds of column {name!r} of party {party!r} must be (low, high), low below high. Got {shown(found)}."
             )
         return pair
 
@@ -53,7 +53,7 @@ class Public:
         if pair is None:
             raise InputError(
                 f"The bounds of column {name!r} of party {party!r} must be two dates, as ('2000-01-01', '2024-12-31'), the "
-                f"first before the second. Got {found!r}."
+                f"first before the second. Got {shown(found)}."
             )
         return pair, any(timed for _, timed in ends)
 

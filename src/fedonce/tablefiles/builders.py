@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fedonce.errors import InputError
+from fedonce.errors import InputError, quoted
+from fedonce.mistyped import warn_if_mistyped
 from fedonce.tablefiles.parsing import (
     MISSING,
     MisfitError,
@@ -106,9 +107,9 @@ class Ids(Builder):
 class Values(Builder):
     """A column of a kind that is given, or found out: the one kind that all of its values have, else category."""
 
-    def __init__(self, source: Source, name: str, kind: str | None) -> None:
+    def __init__(self, source: Source, name: str, kind: str | None, guessed: bool = False) -> None:
         super().__init__(source, name)
-        self.kind, self.given = kind, kind is not None
+        self.kind, self.given = kind, kind is not None and not guessed
         self.grown, self.blank = _Growing(), 0  # rows before the first value
         self.codes: dict[str | None, int] = {None: 0}
 
@@ -148,7 +149,7 @@ class Values(Builder):
         text = is_text(decoded(chunk[:0]).type)
         position = first_misfit(chunk, kind)
         row = self.blank + self.grown.count + position + 1
-        what = f"has {chunk[position].as_py()!r} in row {row}" if text else f"has type {chunk.type}"
+        what = f"has {quoted(chunk[position].as_py())} in row {row}" if text else f"has type {chunk.type}"
         remedy = "correct the value, or leave it empty" if text else "convert the column"
         return InputError(
             f"Column {self.name!r} of {self.whose} {what}, and must hold {WORDS[kind]}, as was given or as at training; {remedy}."
@@ -172,11 +173,26 @@ class Values(Builder):
         if self.kind == "category":
             texts = np.empty(len(self.codes), object)
             texts[:] = list(self.codes)
+            self._warn_if_mistyped(grown)
             return np.asarray(texts[np.concatenate([np.zeros(self.blank, np.int32), grown])])
         if self.blank:
             blank = np.full(self.blank, "NaT" if dtype == DATES else np.nan, dtype)
             return np.concatenate([blank, grown]) if len(grown) else blank
         return _integers(grown) if self.textual and self.kind == "number" else grown
+
+    def _warn_if_mistyped(self, codes: NDArray[np.int32]) -> None:
+        """Tell the owner where nobody said that this is text, and nearly all of it is something else."""
+        if not self.textual or self.given:
+            return
+        rows = np.concatenate([np.zeros(self.blank, np.int32), codes]) - 1
+        texts = [text for text in self.codes if text is not None]  # code 0 is what is missing
+        warn_if_mistyped(f"column {self.name!r} of {self.whose}", rows, texts, self._remedy)
+
+    def _remedy(self, kind: str) -> str:
+        return (
+            f"Correct the value, or leave it empty, which is a missing value. Force it with --type {self.name}={kind} (types in "
+            f"Python): such a value is then an error. If text is meant: --type {self.name}=category."
+        )
 
 
 def _integers(numbers: NDArray[Any]) -> NDArray[Any]:

@@ -113,7 +113,7 @@ def _read(source: Source, wanted: Sequence[str], id: str | None, kinds: Mapping[
     builders: dict[str, Builder] = {} if id is None else {id: Ids(source, id)}
     builders |= {name: Values(source, name, kinds.get(name)) for name in wanted}
     _fill(source, builders)
-    again = {name: Values(source, name, "category") for name, old in builders.items() if old.again}
+    again = {name: Values(source, name, "category", guessed=True) for name, old in builders.items() if old.again}
     _fill(source, again)
     return builders | again
 
