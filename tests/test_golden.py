@@ -1,0 +1,172 @@
+"""What earlier versions wrote is read as it was meant, and written again to the same bytes (tests/golden/README.md)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedonce import AgreedRows, Guest, Host, MessageError, Naming, Representation, alignment
+from fedonce.crypto import read_private, read_public, read_secret, unseal
+from fedonce.federation.asking import Request
+from fedonce.federation.jobs import write_job
+from fedonce.privacy.budget import Plan
+from fedonce.tablefiles import read_table
+
+GOLDEN = Path(__file__).parent / "golden"
+GENERATIONS = sorted(path for path in GOLDEN.iterdir() if path.is_dir() and path.name.isdigit())
+NEWEST = GENERATIONS[-1]
+
+
+def files(pattern: str) -> list:
+    """Return the files of all generations as parameters of a test."""
+    found = [path for generation in GENERATIONS for path in sorted(generation.glob(pattern))]
+    assert found
+    return [pytest.param(path, id=str(path.relative_to(GOLDEN))) for path in found]
+
+
+def generation(path: Path) -> Path:
+    return GOLDEN / path.relative_to(GOLDEN).parts[0]
+
+
+def described(path: Path) -> dict:
+    return json.loads((generation(path) / "described.json").read_text())
+
+
+def messages() -> list:
+    return [each for each in files("**/*.fedonce") if name_of(each.values[0]) in described(each.values[0])]
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(generation(path)))
+
+
+@pytest.mark.parametrize("path", messages())
+def test_messages(path):
+    message, data = Representation.from_file(path), path.read_bytes()
+    told = described(path)[name_of(path)]
+    assert message.to_bytes() == data
+    found = {"party": message.party, "run": message.run, "bits": message.bits, "rows": message.n_rows,
+             "learner": message.learner, "noise": message.noise, "naming": message.naming,
+             "signed": bool(message.signature)}  # fmt: skip
+    assert found == {key: value for key, value in told.items() if key != "values"}
+    np.testing.assert_allclose(message.values[:3], told["values"], atol=1e-5)
+
+
+def test_every_kind_of_message_is_here():
+    seen = {(each["bits"], each["naming"].split()[0] if each["naming"] else "") for path in GENERATIONS
+            for each in described(path / "x").values()}  # fmt: skip
+    assert {bits for bits, _ in seen} == {32, 16, 8, 4}
+    assert {naming for _, naming in seen} == {"keyed", "hashed", "plain", ""}
+
+
+@pytest.mark.parametrize("path", files("guests/sealed/representation.fedonce"))
+def test_sealed_and_signed(path):
+    keys = generation(path) / "keys"
+    with pytest.raises(MessageError, match="sealed"):
+        Representation.from_file(path)
+    opened = Representation.from_bytes(unseal(path.read_bytes(), read_private(keys / "bank.key")))
+    assert read_public(keys / "shop.pub").verify(opened.checksum, opened.signature)
+    signed = Representation.from_file(path.parent.parent / "signed" / path.name)
+    assert read_private(keys / "shop.key").sign(signed.checksum) == signed.signature
+    np.testing.assert_array_equal(opened.values, signed.values)
+
+
+def shop(folder: Path, guest: Guest):
+    if folder.name == "patches":
+        return np.load(generation(folder) / "images.npy").astype(np.float32) / 255
+    return guest.reading.read(generation(folder) / ("half.csv" if folder.name == "half" else "shop.csv"), "shop")
+
+
+@pytest.mark.filterwarnings("ignore:.*hashes without a key")
+@pytest.mark.parametrize("folder", files("guests/*"))
+def test_guests(folder, tmp_path):
+    guest = Guest.load(folder)
+    root = generation(folder)
+    if guest.learnt_naming is not None and guest.learnt_naming[0] == "keyed":
+        guest.naming = Naming("keyed", read_secret(root / "secret"), guest.learnt_naming[1])
+    rows = AgreedRows.from_bytes((root / "align" / "finished" / "shop.rows").read_bytes())
+    message = guest.represent(shop(folder, guest), agreed=rows if folder.name == "aligned" else None)
+    if folder.name not in ("noise", "sealed"):
+        sent = Representation.from_file(folder / "representation.fedonce")
+        assert (message.maker, message.rows, message.naming) == (sent.maker, sent.rows, sent.naming)
+        step = 0.02 if folder.name == "patches" else 1e-5  # the images were rounded to be stored
+        np.testing.assert_allclose(message.values, sent.values, atol=max(step, float(np.ptp(sent.values)) / 250))
+    if root == NEWEST:
+        guest.save(tmp_path / "again")
+        assert stored(tmp_path / "again") == stored(folder)
+
+
+def stored(folder: Path) -> dict[str, bytes]:
+    """Return a model's files, but for the message beside them."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix in (".json", ".safetensors")}
+
+
+@pytest.mark.parametrize("folder", files("hosts/*"))
+def test_hosts(folder, tmp_path):
+    host, root = Host.load(folder), generation(folder)
+    host.secret = read_secret(root / "secret")
+    guests = {"classes": "pca-8", "numbers": "pca-32", "partial": "half", "budget": "budget"}
+    sent = [root / "guests" / guests[folder.name] / "representation.fedonce"] if folder.name in guests else []
+    messages = [Representation.from_file(path) for path in sent]
+    outputs = host.outputs(host.reading.read(root / "bank.csv", "bank"), messages)
+    with (root / "predictions" / f"{folder.name}.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    names = [name for name in lines[0] if name.startswith("probability_")] or ["prediction"]
+    expected = [[float(line[name]) for name in names] for line in lines]
+    np.testing.assert_allclose(outputs.reshape(len(lines), -1), expected, atol=1e-4)
+    if root == NEWEST:
+        host.save(tmp_path / "again", {message.party: message.to_bytes() for message in messages})
+        assert stored(tmp_path / "again") == stored(folder)
+
+
+@pytest.mark.parametrize("path", files("plan.json"))
+def test_plans(path, tmp_path):
+    plan = Plan.from_file(path)
+    assert (plan.epsilon, plan.delta, {entry.party for entry in plan.entries}) == (8.0, 0.002, {"bank", "shop"})
+    plan.to_file(tmp_path / "plan.json")
+    assert (tmp_path / "plan.json").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("folder", files("align"))
+def test_alignments(folder):
+    root = generation(folder)
+    bank, shop = (read_table(root / f"{name}.csv", id="customer", party=name).ids for name in ("bank", "shop"))
+    state, response = ((folder / f"{name}.fedonce").read_bytes() for name in ("state", "response"))
+    found = alignment.finish(state, response, bank)
+    assert sorted(bank[found.positions]) == sorted(set(bank) & set(shop))
+    assert alignment.respond((folder / "request.fedonce").read_bytes(), shop, "shop")
+    rows = AgreedRows.from_bytes((folder / "finished" / "shop.rows").read_bytes())
+    assert (rows.host, rows.guest, rows.run) == ("bank", "shop", "loans")
+    assert sorted(bank[rows.positions(bank, None)]) == sorted(bank[found.positions])
+
+
+@pytest.mark.parametrize("path", files("requests/*.fedonce"))
+def test_requests(path):
+    request = Request.from_bytes(path.read_bytes())
+    assert request.to_bytes() == path.read_bytes()
+    assert (request.host, request.guest, request.run) == ("bank", "shop", "loans")
+    assert request.what == path.stem.split("-")[0]
+
+
+@pytest.mark.parametrize("folder", files("job"))
+def test_jobs(folder, tmp_path):
+    """Class paths in jobs are a wire format: the classes of old jobs are still there, and new jobs name the same."""
+    configs = "".join(path.read_text() for path in folder.rglob("config_*.json"))
+    paths = re.findall(r'"path": "([\w.]+)"', configs)
+    assert len(paths) == 2
+    for path in paths:
+        module, _, name = path.rpartition(".")
+        assert callable(getattr(import_module(module), name))
+    write_job(tmp_path / "job", "loans", {"shop": (generation(folder) / "requests" / "learn.fedonce").read_bytes()})
+    if generation(folder) == NEWEST:
+        assert contents(tmp_path / "job") == contents(folder)
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
