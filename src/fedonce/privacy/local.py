@@ -29,11 +29,11 @@ class LocalNoise:
     key, the model, the name and the row's content, and on nothing else. So:
 
     - The same model gives the same row the same noise, however often and however it is asked: there is nothing to average.
-    - Another model, scale, centre or radius gives independent noise. The same noise on other values would be worse than new noise:
-      the difference of two messages would be free of it.
-    - Half of the noise's variance belongs to the row's name alone, half to its content too. Where a row changes from one message to
-      the next, the difference is blurred (by the second half), and what stays the same cannot be averaged over the changes (the
-      first half stays). Together they are noise of `scale`.
+    - Another model, scale, centre or radius gives independent noise. The same noise on other values would be worse than new
+      noise: the difference of two messages would be free of it.
+    - Half of the noise's variance belongs to the row's name alone, half to its content too. Where a row changes from one message
+      to the next, the difference is blurred (by the second half), and what stays the same cannot be averaged over the changes
+      (the first half stays). Together they are noise of `scale`.
 
     Parameters
     ----------
