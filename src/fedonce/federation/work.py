@@ -31,6 +31,8 @@ from fedonce.tablefiles import read_table
 from fedonce.tables import Table
 from fedonce.training import Training
 
+# Values of the table that are rebuilt before a message leaves, which takes seconds; of a wide table fewer rows, so many at least.
+ATTACKED, FEWEST_ATTACKED = 10_000_000, 2_000
 AT_ONCE = 50  # rounds that are written down together, before the first of them
 ROUNDS = {"rounds", "epochs", "bytes", "batch", "rate", "bits", "start"}
 
@@ -83,7 +85,8 @@ def _fix_noise(desk: Desk, party: Guest) -> None:
 
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
     """Attack what is about to be sent, and return figures: no column has a name in them."""
-    found = [each for each in workflow.attack(party, own) if each.score is not None]
+    most_rows = min(max(ATTACKED // len(own.names), FEWEST_ATTACKED), leakage.MOST_ROWS)
+    found = [each for each in workflow.attack(party, own, most_rows) if each.score is not None]
     figures = {
         "columns": len(found), "alarming": sum(each.alarming for each in found),
         "best": round(max((each.gain for each in found), default=0.0), 4),
