@@ -52,9 +52,9 @@ def received(federation, out):
 @pytest.mark.parametrize("learner", ["autoencoder", "nat"])
 def test_equals_the_local_engine_to_the_bit(running, learner):
     out = f"equal-{learner}"
-    told = running.outcome(running.fit(running.write_run(learner=learner, epochs=4), out))
+    told = running.outcome(running.fit(running.write_run(run=out, learner=learner, epochs=4), out))
     assert told["took part"] == ["shop", "telco"]
-    host, engine, fitted = local(running, learner, epochs=4)
+    host, engine, fitted = local(running, learner, run=out, epochs=4)
     messages = received(running, out)
     for name, sent in fitted.representations.items():
         assert messages[name].to_bytes() == sent.to_bytes()

@@ -239,7 +239,7 @@ class NvflareEngine:
         missing = [stand for stand in self.stands.values() if stand.bytes is None]
         why = "".join(f" {str(stand).rstrip('.')}." for stand in missing)
         return (
-            f"At least {self.least} guest{'' if self.least == 1 else 's'} must answer, and {came} did.{why} {advice(missing)}. "
+            f"At least {self.least} guest{'' if self.least == 1 else 's'} must answer, and {came} did.{why} {advice(missing)} "
             "What arrived is kept: the same command goes on from there."
         )
 

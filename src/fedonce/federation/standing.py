@@ -57,10 +57,12 @@ def advice(missing: Iterable[Stand]) -> str:
         by_state.setdefault("refused" if stand.state == "refused" else "late", []).append(stand.guest)
     said = []
     if names := ", ".join(by_state.get("refused", ())):
-        said.append(f"Waiting does not help with {names}, which refused: ask for what is allowed, or talk to the guest")
+        said.append(
+            f"Waiting does not help with {names}, which refused: change what is asked for, or talk to the guest."
+        )
     if names := ", ".join(by_state.get("late", ())):
-        said.append(f"Wait longer for {names} (deadline)")
-    return "; ".join([*said, "or train with fewer guests (min_guests)"])
+        said.append(f"Wait longer for {names} (deadline).")
+    return " ".join([*said, "Or train with fewer guests (min_guests)."])
 
 
 def plain(text: object) -> str:
