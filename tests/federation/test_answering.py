@@ -204,6 +204,16 @@ def test_a_policy_made_stricter_holds_for_models_learnt_before(desk):
         desk.answer(asks())
 
 
+def test_a_least_number_of_columns_holds_for_models_learnt_before(desk):
+    (desk.kit / "policy.toml").write_text("min_columns = 2\n")
+    request = asks(columns=("c4", "c5"))
+    desk.answer(request)
+    (desk.kit / "policy.toml").write_text("min_columns = 3\n")
+    for again in (request, asks("represent", model=request.fingerprint, rows=rows_of(desk))):
+        with pytest.raises(Refused, match="no longer allows"):
+            desk.answer(again)
+
+
 def test_columns_of_the_policy_alone_are_used(desk):
     (desk.kit / "policy.toml").write_text('forbid_columns = ["c5", "c7"]\n')
     model = learnt(desk)

@@ -18,7 +18,7 @@ def test_late_guests_are_worth_waiting_for():
 def test_waiting_does_not_help_with_a_refusal():
     said = advice(stands(shop="refused"))
     assert said.startswith(
-        "Waiting does not help with shop, which refused: ask for what is allowed, or talk to the guest"
+        "Waiting does not help with shop, which refused: change what is asked for, or talk to the guest"
     )
     assert "Wait longer" not in said
     assert "deadline" not in said

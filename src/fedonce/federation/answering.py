@@ -120,7 +120,6 @@ class Desk:
     def answer(self, request: Request) -> Path:
         """Return the file with the answer: the one kept from before, or a new one; it is in the record by then."""
         folder = self.kept(request.fingerprint)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self.discreet(), self._only_one(self._lock(request, folder)):
             message = folder / MESSAGE
             if message.exists():
@@ -139,6 +138,7 @@ class Desk:
 
     def _lock(self, request: Request, folder: Path) -> Path:
         """Return what only one process may hold: all learnings of a run share it, so that none slips past another's count."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if request.what != "learn":
             return folder / "lock"
         return folder.parent / f"run-{hashlib.sha256(same_run(request.run).encode()).hexdigest()[:16]}.lock"
