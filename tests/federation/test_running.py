@@ -113,6 +113,24 @@ def test_alignment_leaves_time_for_those_who_are_there(parties):
     assert told["late"] == ["telco"]
 
 
+def test_an_aligned_run_that_a_guest_joins_is_the_same_request_to_the_others(running):
+    """Another alignment would name the rows anew: another learning, which guests refuse by default."""
+    told = running.outcome(running.fit(running.write_run(run="joined", align=True, guests=["shop"]), "joined"))
+    assert told["took part"] == ["shop"]
+    both = running.write_run(run="joined", align=True)
+    assert running.outcome(running.fit(both, "joined", "--refit"))["took part"] == ["shop", "telco"]
+
+
+def test_a_second_learning_in_a_run_is_refused_and_advice_says_so(running):
+    running.outcome(running.fit(running.write_run(run="once", guests=["shop"]), "once"))
+    other = running.write_run(run="once", guests=["shop"], dim=2)
+    code, error = running.error(running.fit(other, "twice"))
+    assert code == 6
+    assert "shop has learnt once in run 'once', and allows once in a run (max_learnings)" in error
+    assert "Waiting does not help with shop, which refused" in error
+    assert "Wait longer" not in error
+
+
 def test_started_again_asks_nobody_twice(running):
     run = running.write_run(run="again")
     running.outcome(running.fit(run, "again"))

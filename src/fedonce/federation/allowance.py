@@ -33,6 +33,8 @@ def refuse_learning(policy: Policy, tally: Tally, request: Request) -> str | Non
 
 def refuse_answer(policy: Policy, tally: Tally, request: Request, dim: int) -> str | None:
     """Return why a message that was learnt, and that the record does not have yet, may not leave."""
+    if request.plan is not None and (spent := _spent(tally, request, but=request.fingerprint)) is not None:
+        return spent
     return next(_beyond(policy, tally, request, dim), None)
 
 
@@ -58,9 +60,12 @@ def refuse_values(policy: Policy, tally: Tally, guest: str, dim: int) -> str | N
     )
 
 
-def _spent(tally: Tally, request: Request) -> str | None:
-    """Say so where a privacy budget was spent in the run: another message with new noise would be spent again."""
-    spent = [each for each in of_run(tally.learnings(), request.run) if each.epsilon is not None]
+def _spent(tally: Tally, request: Request, but: str = "") -> str | None:
+    """Say so where a privacy budget was spent in the run, `but` by a learning of this fingerprint that has just ended.
+
+    Another message with new noise would be spent again.
+    """
+    spent = [each for each in of_run(tally.learnings(but), request.run) if each.epsilon is not None]
     if not spent:
         return None
     if request.fingerprint in tally.open:
