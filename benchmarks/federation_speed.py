@@ -66,7 +66,7 @@ def federation(folder: Path, rows: int, columns: int) -> Iterator[Kit]:
             if name != "bank":
                 write_table(folder / f"{name}.parquet", rows, columns, number)
                 sites.configure_guest(kit, folder / f"{name}.parquet", "id")
-                kit.policy.write_text("max_dim = 64\nmax_rounds = 100000\n")
+                kit.policy.write_text("max_dim = 64\nmax_rounds = 100000\nmax_values_per_row = 1000\n")
             started.append(kit)
             sites.start(kit)
         yield started[0]

@@ -117,7 +117,10 @@ def start(
 
 @federation.command()
 def status(kit: KitFolder, as_json: AsJson = False) -> None:
-    """Say whether the party of a kit runs and is connected; for the host also which guests are there, and its jobs."""
+    """Say whether the party of a kit runs and is connected; for the host also which guests are there, and its jobs.
+
+    For a guest also what it has answered, and how much of what its policy allows that is.
+    """
     from fedonce.federation import sites
     from fedonce.federation.kits import open_kit
 
@@ -136,7 +139,39 @@ def status(kit: KitFolder, as_json: AsJson = False) -> None:
     ):
         if each is not None:
             told[label] = ", ".join(each) or "-"
-    show(told)
+    show(told | _used(site.allowance))
+
+
+def _used(allowance: dict[str, Any] | None) -> dict[str, str]:
+    """Say how much a guest has answered, of what its policy allows."""
+    if allowance is None:
+        return {}
+    runs = [f"{run}: {_of_run(allowance, of_run)}" for run, of_run in allowance["runs"].items()]
+    used = {
+        "learnt": f"{allowance['learnings']} of {allowance['max_learnings_per_year']} learnings in the last 365 days",
+        "runs": "; ".join(runs) or "-",
+        "values": f"{allowance['values_per_row']} of {allowance['max_values_per_row']} per row, over all runs",
+    }
+    for number, answer in enumerate(reversed(allowance["last"])):
+        used["last" if not number else " " * number] = _answer(answer)
+    return used
+
+
+def _of_run(allowance: dict[str, Any], of_run: dict[str, int]) -> str:
+    rounds = f", {of_run['rounds']} of {allowance['max_rounds']} rounds" if of_run["rounds"] else ""
+    return f"{of_run['learnings']} of {allowance['max_learnings']}{rounds}"
+
+
+def _answer(answer: dict[str, Any]) -> str:
+    """Return one line about an answer."""
+    when = f"{datetime.fromisoformat(answer['time']).astimezone():%Y-%m-%d %H:%M}"
+    rows = "" if answer["rows"] is None else f", {answer['rows']:,} rows"
+    values = (
+        "" if answer["dim"] is None else f" x {answer['dim']} values" if rows else f", {answer['dim']} values per row"
+    )
+    size = "" if answer["bytes"] is None else f", {answer['bytes']:,} bytes"
+    rebuilt = f", rebuilt to {answer['rebuilt']['best']:.2f}" if answer["rebuilt"] else ""
+    return f"{when}  {answer['what']}, run {answer['run']}{rows}{values}{size}{rebuilt}"
 
 
 @federation.command()

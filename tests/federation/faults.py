@@ -7,7 +7,7 @@ import numpy as np
 from fedonce.federation.answering import Desk
 from fedonce.federation.asking import Request
 
-POLICY = "max_epochs = 100000\nmax_rounds = 100000\nmax_dim = 64\n"
+POLICY = "max_epochs = 100000\nmax_rounds = 100000\nmax_dim = 64\nmax_learnings = 100\nmax_values_per_row = 1000\n"
 SLOW = {"learner": "nat", "epochs": 4000}  # some twenty seconds: time to be killed in
 GRACE = 15.0  # seconds after its deadline in which the host stops waiting
 TRAINING = 45.0  # seconds for the host to start and to train, on a busy machine

@@ -16,10 +16,11 @@ from fedonce import alignment, read_table
 from fedonce.alignment import AgreedRows
 from fedonce.envelope import pack
 from fedonce.errors import FedOnceWarning
-from fedonce.federation.answering import ASKED, MESSAGE, Desk, Failed, Refused
+from fedonce.federation.answering import Desk, Failed, Refused
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import GuestTables
 from fedonce.federation.policy import DEFAULT_POLICY
+from fedonce.federation.record import ASKED, MESSAGE
 from fedonce.learners import make
 from fedonce.message import Representation
 from fedonce.privacy.budget import calibrate
@@ -215,6 +216,16 @@ def test_a_policy_made_stricter_holds_for_models_learnt_before(desk):
         desk.answer(asks())
 
 
+def test_a_least_number_of_columns_holds_for_models_learnt_before(desk):
+    (desk.kit / "policy.toml").write_text("min_columns = 2\n")
+    request = asks(columns=("c4", "c5"))
+    desk.answer(request)
+    (desk.kit / "policy.toml").write_text("min_columns = 3\n")
+    for again in (request, asks("represent", model=request.fingerprint, rows=rows_of(desk))):
+        with pytest.raises(Refused, match="no longer allows"):
+            desk.answer(again)
+
+
 def test_columns_of_the_policy_alone_are_used(desk):
     (desk.kit / "policy.toml").write_text('forbid_columns = ["c5", "c7"]\n')
     model = learnt(desk)
@@ -230,21 +241,24 @@ def test_alignment(desk):
     assert len(alignment.finish(state, response, ids).positions) == 10
 
 
-def test_two_processes_do_not_work_at_the_same_request(desk, told):
-    folder = desk.kept(asks().fingerprint)
-    folder.mkdir(parents=True)
-    with (folder / "lock").open("w") as held:
+@pytest.mark.parametrize("other", [{}, {"seed": 1}])
+def test_two_processes_do_not_learn_for_the_same_run(desk, told, other):
+    (desk.kit / "policy.toml").write_text("max_learnings = 2\n")
+    message = desk.answer(asks(**other))
+    (lock,) = (desk.kit / "answers").glob("run-*.lock")
+    with lock.open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(Failed, match="still at work"):
             replace(desk, stopped=lambda: True).answer(asks())
         assert ("waiting",) in told
         worker = threading.Thread(target=desk.answer, args=(asks(),))
+        message.unlink()
         worker.start()
         time.sleep(0.2)
-        assert not (folder / MESSAGE).exists()
+        assert not (desk.kept(asks().fingerprint) / MESSAGE).exists()
         fcntl.flock(held, fcntl.LOCK_UN)
         worker.join(timeout=30)
-    assert (folder / MESSAGE).exists()
+    assert (desk.kept(asks().fingerprint) / MESSAGE).exists()
 
 
 def open_rounds(desk, most=3):

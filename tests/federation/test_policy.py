@@ -104,6 +104,9 @@ def test_the_default_policy_allows_what_a_run_file_asks_by_default():
         ('budget = "required"\nmin_noise = 0.5', ["'min_noise' must be 0, or left out", "Got 0.5."]),
         ("predict = 1", ["'predict' must be true or false. Got 1."]),
         ("columns = [1]", ["'columns' must be a list of names of columns. Got [1]."]),
+        ("max_learnings = 0", ["'max_learnings' must be a whole number from 1"]),
+        ("min_columns = 0", ["'min_columns' must be a whole number from 1"]),
+        ("max_rebuilt = 1.5", ["'max_rebuilt' must be a number from 0 and below 1. Got 1.5."]),
         ("max_dim = \n", ["is not TOML", "line 1"]),
     ],
 )  # fmt: skip
@@ -171,6 +174,27 @@ def test_no_column_is_named_that_the_host_did_not_name():
         reason = refused(policy, request)
         assert not any(name in reason for name in COLUMNS)
     assert refused(policy, LEARN) == "shop offers no column to learn from (columns, forbid_columns)"
+
+
+def test_a_request_names_all_columns_that_are_allowed_or_none():
+    policy = Policy(forbid_columns=("birthday",))
+    for columns in (None, ("visits", "spend", "city"), ("city", "spend", "visits", "spend")):
+        assert policy.refusal(replace(LEARN, columns=columns), COLUMNS) is None
+    for columns in (("visits",), ("visits", "spend"), ("visits", "visits", "visits")):
+        reason = refused(
+            policy, replace(LEARN, columns=columns), "shop learns from all columns that it offers", "(min_columns)"
+        )
+        assert not any(name in reason for name in COLUMNS)
+    assert "it names 1 column, and" in refused(policy, replace(LEARN, columns=("visits", "visits")))
+
+
+def test_a_guest_may_let_the_host_choose_columns():
+    asked = replace(LEARN, columns=("visits", "city"))
+    assert Policy(min_columns=2).refusal(asked, COLUMNS) is None
+    refused(Policy(min_columns=3), asked, "it names 2 columns, and shop learns from 3 or more (min_columns)")
+    some = Policy(min_columns=3, columns=("visits", "city"))  # there are no more: all of them are enough
+    assert some.refusal(asked, COLUMNS) is None
+    assert some.refusal(LEARN, COLUMNS) is None
 
 
 def test_a_long_list_of_columns_is_shortened():

@@ -52,9 +52,9 @@ def received(federation, out):
 @pytest.mark.parametrize("learner", ["autoencoder", "nat"])
 def test_equals_the_local_engine_to_the_bit(running, learner):
     out = f"equal-{learner}"
-    told = running.outcome(running.fit(running.write_run(learner=learner, epochs=4), out))
+    told = running.outcome(running.fit(running.write_run(run=out, learner=learner, epochs=4), out))
     assert told["took part"] == ["shop", "telco"]
-    host, engine, fitted = local(running, learner, epochs=4)
+    host, engine, fitted = local(running, learner, run=out, epochs=4)
     messages = received(running, out)
     for name, sent in fitted.representations.items():
         assert messages[name].to_bytes() == sent.to_bytes()
@@ -111,6 +111,24 @@ def test_alignment_leaves_time_for_those_who_are_there(parties):
     told = federation.outcome(federation.fit(federation.write_run(align=True, deadline="60s")))
     assert told["took part"] == ["shop"]
     assert told["late"] == ["telco"]
+
+
+def test_an_aligned_run_that_a_guest_joins_is_the_same_request_to_the_others(running):
+    """Another alignment would name the rows anew: another learning, which guests refuse by default."""
+    told = running.outcome(running.fit(running.write_run(run="joined", align=True, guests=["shop"]), "joined"))
+    assert told["took part"] == ["shop"]
+    both = running.write_run(run="joined", align=True)
+    assert running.outcome(running.fit(both, "joined", "--refit"))["took part"] == ["shop", "telco"]
+
+
+def test_a_second_learning_in_a_run_is_refused_and_advice_says_so(running):
+    running.outcome(running.fit(running.write_run(run="once", guests=["shop"]), "once"))
+    other = running.write_run(run="once", guests=["shop"], dim=2)
+    code, error = running.error(running.fit(other, "twice"))
+    assert code == 6
+    assert "shop has learnt once in run 'once', and allows once in a run (max_learnings)" in error
+    assert "Waiting does not help with shop, which refused" in error
+    assert "Wait longer" not in error
 
 
 def test_started_again_asks_nobody_twice(running):

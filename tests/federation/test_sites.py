@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -19,6 +20,7 @@ from fedonce.errors import FederationError, InputError
 from fedonce.federation import hardening, sites
 from fedonce.federation.jobs import write_job
 from fedonce.federation.kits import GuestTables, make_kits, open_kit
+from fedonce.federation.record import Entry, Record
 from tests.federation.parties import free_port
 
 pytest.importorskip("nvflare")
@@ -152,6 +154,34 @@ def test_nothing_runs_yet(bank, shop):
     assert sites.stop(bank) is False
     assert json.loads(run("status", shop.path, "--json").stdout)["alive"] is False
     assert run("stop", shop.path, "--quiet").stdout == "shop did not run\n"
+
+
+def test_a_guest_s_status_says_what_it_answered(shop, folder, tmp_path):
+    assert json.loads(run("status", folder / "kits" / "telco", "--json").stdout)["allowance"] is None  # no table yet
+    assert "0 of 12 learnings in the last 365 days" in run("status", shop.path).stdout
+    assert not (shop.path / "answers").exists()  # to look makes nothing
+    record = Record(shop.path / "answers")
+    for what, dim in (("learn", 4), ("represent", 4)):
+        record.enter(
+            Entry(what, "loans", "0" * 32, dim=dim, rows=4000, bytes=39498, sha256="1", rebuilt={"best": 0.31})
+        )
+    record.enter(Entry("round", "loans", "2" * 32, rounds=50))
+    record.enter(Entry("tuned", "loans", "2" * 32, dim=4))
+    told = run("status", shop.path).stdout
+    for line in (
+        r"learnt  1 of 12 learnings in the last 365 days",
+        r"runs    loans: 1 of 1, 50 of 0 rounds",
+        r"values  8 of 64 per row, over all runs",
+        r"last    \d{4}-\d\d-\d\d \d\d:\d\d  tuned, run loans, 4 values per row",
+        r"        \d{4}-\d\d-\d\d \d\d:\d\d  represent, run loans, 4,000 rows x 4 values, 39,498 bytes, rebuilt to 0\.31",
+    ):
+        assert re.search(f"^{line}$", told, re.MULTILINE), (line, told)
+    found = json.loads(run("status", shop.path, "--json").stdout)["allowance"]
+    assert (found["learnings"], found["values_per_row"], len(found["last"])) == (1, 8, 3)
+    shop.policy.write_text("nonsense = 1\n")
+    told = run("status", shop.path)
+    assert told.exit_code == 0
+    assert "a policy has no key 'nonsense'" in told.stdout
 
 
 def test_a_session_without_a_server_is_refused_at_once(bank, shop):

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedonce import Guest
+from fedonce.ids import Naming
 from fedonce.privacy import LocalNoise
+from fedonce.tables import Table
 from tests.conftest import make_table
 
 
@@ -44,3 +48,63 @@ def test_a_guest_blurs_what_it_sends_at_training_and_at_prediction(bits):
         clipped = noisy.noise.clip(plain.values)
         assert (plain.noise, blurred.noise) == (0.0, 1.0)
         assert (blurred.values - clipped).std() == pytest.approx(1.0, rel=0.06)
+
+
+def keyed(values, scale=1.0):
+    noise = LocalNoise(scale, key=b"k" * 32)
+    noise.fit(values)
+    return noise
+
+
+def names_of(n):
+    return [f"row {i}".encode() for i in range(n)]
+
+
+def test_with_a_key_a_row_has_the_same_noise_in_any_message(rng, monkeypatch):
+    monkeypatch.setattr("fedonce.privacy.local.BLOCK", 700)
+    values = rng.standard_normal((2000, 3)).astype(np.float32)
+    noise, names, contents = keyed(values, 1.5), names_of(2000), [row.tobytes() for row in values]
+    first = noise.blur(values, names, contents)
+    some = np.array([1500, 3, 900])
+    again = noise.blur(values[some], [names[i] for i in some], [contents[i] for i in some])
+    np.testing.assert_array_equal(again, first[some])
+    drawn = first - noise.clip(values)
+    assert drawn.std() == pytest.approx(1.5, rel=0.05)
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 0.1
+    assert len(np.unique(drawn)) == drawn.size  # no two rows share it
+
+
+@pytest.mark.parametrize(
+    "change", [{"scale": 1.001}, {"radius": 0.9}, {"centre": np.ones(3, np.float32)}, {"key": b"j" * 32}]
+)
+def test_another_scale_or_centre_has_noise_of_its_own(rng, change):
+    """The same noise, scaled otherwise, could be solved for."""
+    values = rng.standard_normal((2000, 3)).astype(np.float32)
+    noise, names = keyed(values), names_of(2000)
+    other = replace(noise, **change)
+    drawn = [(each.blur(values, names, names) - each.clip(values)).ravel() for each in (noise, other)]
+    assert abs(np.corrcoef(*drawn)[0, 1]) < 0.1
+
+
+def test_a_row_that_changes_shows_neither_the_change_nor_by_averaging_the_rest(rng):
+    values = rng.standard_normal((2000, 2)).astype(np.float32)
+    noise, names = keyed(values), names_of(2000)
+    nights = [noise.blur(values, names, [b"%d" % night] * 2000) - noise.clip(values) for night in range(50)]
+    assert (nights[1] - nights[0]).std() == pytest.approx(1.0, rel=0.05)
+    assert np.mean(nights, axis=0).std() == pytest.approx(np.sqrt(0.5), rel=0.05)
+
+
+def test_a_guest_with_a_key_gives_a_row_the_same_noise_alone_and_in_company():
+    X, _ = make_table(300)
+    own = replace(Table.of(X), ids=np.array([f"k{i}" for i in range(300)], dtype=object))
+
+    def guest(seed):
+        made = Guest("shop", "autoencoder", 3, 32, epochs=2, noise=1.0, random_state=seed, naming=Naming("hashed"))
+        made.noise.key = b"k" * 32
+        return made
+
+    first = guest(0)
+    learnt, alone = first.learn(own), first.represent(own.take(np.array([17])))
+    place = np.flatnonzero((learnt.ids == alone.ids[0]).all(axis=1))
+    np.testing.assert_array_equal(alone.values, learnt.values[place])
+    assert not np.intersect1d(guest(1).learn(own).values, learnt.values).size

@@ -20,7 +20,7 @@ from fedonce.federation.asking import Request
 from fedonce.federation.jobqueue import AGAIN, AGAIN_AT_MOST, JobQueue
 from fedonce.federation.jobs import SILENCE
 from fedonce.federation.kits import Kit
-from fedonce.federation.standing import DONE, Stand, plain, seconds, whole
+from fedonce.federation.standing import DONE, Stand, advice, plain, seconds, whole
 from fedonce.message import Representation
 from fedonce.multiround import Rounds
 from fedonce.storage import model_folder
@@ -236,10 +236,11 @@ class NvflareEngine:
 
     def _too_few(self, answered: Sequence[str]) -> str:
         came = f"only {', '.join(answered)}" if answered else "nobody"
-        why = "".join(f" {stand}." for stand in self.stands.values() if stand.bytes is None)
+        missing = [stand for stand in self.stands.values() if stand.bytes is None]
+        why = "".join(f" {str(stand).rstrip('.')}." for stand in missing)
         return (
-            f"At least {self.least} guest{'' if self.least == 1 else 's'} must answer, and {came} did.{why} Wait longer "
-            "(deadline), or train with fewer guests (min_guests). What arrived is kept: the same command goes on from there."
+            f"At least {self.least} guest{'' if self.least == 1 else 's'} must answer, and {came} did.{why} {advice(missing)} "
+            "What arrived is kept: the same command goes on from there."
         )
 
     # Rounds: jobs that stay, one word of the host and one of the guest after the other.

@@ -1,5 +1,6 @@
 """How a guest answers what a host asks: its own policy first, then its own tables, then one file; kept, to be sent again.
 
+Before an answer leaves, it is written to the guest's record, by which the policy counts (`record`, `allowance`).
 Under the request's fingerprint the guest keeps its answer and the model that made it. Asked again, it gives the same bytes
 without looking at its table; killed in the middle of learning, it goes on from its last epoch. What the host is told of a refusal
 or a failure is made for its eyes: no path, no value of the data, no column that the host did not name itself.
@@ -10,28 +11,43 @@ The work itself is in `work`, which is imported when there is any: an answer tha
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
 import os
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import fedonce
 from fedonce.errors import FedOnceError, MessageError, MissingPackageError
+from fedonce.federation import allowance
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import GuestTables
 from fedonce.federation.policy import Policy
+from fedonce.federation.record import (
+    ANSWERS,
+    COLUMNS,
+    MESSAGE,
+    Entry,
+    Record,
+    Tally,
+    described,
+    learnt,
+    rebuilt_of,
+    same_run,
+    sent,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from fedonce.federation.work import RoundsDesk
 
 KITS = "FEDONCE_KITS"  # in the environment of a simulation: the folder with all guests' kits
-ANSWERS, MESSAGE, ASKED, COLUMNS, STATE = "answers", "message.fedonce", "request.fedonce", "columns.json", "state"
+STATE = "state"  # of a learning that was not finished
 
 logger = logging.getLogger(__name__)
 
@@ -102,9 +118,9 @@ class Desk:
         return tomllib.loads(facts.read_text(encoding="utf-8"))["host"] if facts.exists() else None
 
     def answer(self, request: Request) -> Path:
-        """Return the file with the answer: the one kept from before, or a new one."""
+        """Return the file with the answer: the one kept from before, or a new one; it is in the record by then."""
         folder = self.kept(request.fingerprint)
-        with self.discreet(), self._only_one(folder):
+        with self.discreet(), self._only_one(self._lock(request, folder)):
             message = folder / MESSAGE
             if message.exists():
                 if request.what == "learn":
@@ -112,12 +128,82 @@ class Desk:
                 else:
                     self.check_policy(request, ())
                 logger.info("%s of run %s was answered before: the same file again", request.what, request.run)
-                return message
-            from fedonce.federation import work
+            else:
+                from fedonce.federation import work
 
-            make = {"learn": work.learn, "represent": work.represent, "align": work.align}[request.what]
-            make(self, request, folder)
+                make = {"learn": work.learn, "represent": work.represent, "align": work.align}[request.what]
+                make(self, request, folder)
+            self._write_down(request, folder)
             return message
+
+    def _lock(self, request: Request, folder: Path) -> Path:
+        """Return what only one process may hold: all learnings of a run share it, so that none slips past another's count."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if request.what != "learn":
+            return folder / "lock"
+        return folder.parent / f"run-{hashlib.sha256(same_run(request.run).encode()).hexdigest()[:16]}.lock"
+
+    def _write_down(self, request: Request, folder: Path) -> None:
+        """Put an answer into the record before it leaves, unless it is there; refuse a message beyond the allowance."""
+        entry = sent(request, folder)
+        if self.record.tally().has(entry):
+            return
+        entry, policy = described(entry, request, folder), self.policy()
+
+        def refusal(tally: Tally) -> str | None:
+            return allowance.refuse_answer(policy, tally, request, entry.dim or 0) if request.what == "learn" else None
+
+        self._enter(entry, refusal)
+
+    def _enter(self, entry: Entry, refusal: Callable[[Tally], str | None] = lambda tally: None) -> None:
+        reason = self.record.enter(entry, refusal)
+        if reason is not None:
+            raise Refused(reason)
+
+    def check_allowance(self, request: Request) -> None:
+        """Refuse a learning that the policy's counts have no room for, before anything is done."""
+        reason = allowance.refuse_learning(self.policy(), self.record.tally(), request)
+        if reason is not None:
+            raise Refused(reason)
+
+    @contextmanager
+    def intended(self, request: Request) -> Iterator[None]:
+        """Write down a private learning before it begins: one that is killed counts as spent, as its noise would be drawn anew.
+
+        One that fails is withdrawn: it is known that nothing left. Without a budget nothing is written: what is learnt again is
+        the same.
+        """
+        if request.plan is None:
+            yield
+            return
+        policy = self.policy()
+        intention = learnt(request, "intended")
+        self._enter(intention, lambda tally: allowance.refuse_learning(policy, tally, request))
+        try:
+            yield
+        except Exception:
+            self._enter(replace(intention, what="withdrawn"))
+            raise
+
+    def check_rounds(self, request: Request, dim: int) -> None:
+        """Refuse rounds that the policy's counts have no room for, before anything is done."""
+        policy, tally, more = self.policy(), self.record.tally(), (request.rounds or {})["rounds"]
+        reason = allowance.refuse_rounds(policy, tally, request, more)
+        reason = reason or allowance.refuse_values(policy, tally, self.name, dim)
+        if reason is not None:
+            raise Refused(reason)
+
+    def begin_rounds(self, request: Request, more: int) -> None:
+        """Write rounds down before they begin."""
+        policy = self.policy()
+        entry = Entry("round", request.run, request.fingerprint, host=request.host, rounds=more)
+        self._enter(entry, lambda tally: allowance.refuse_rounds(policy, tally, request, more))
+
+    def keep_tuned(self, request: Request, dim: int) -> None:
+        """Write down a model that came out of rounds: from now on it can be asked for values."""
+        policy = self.policy()
+        entry = Entry("tuned", request.run, request.fingerprint, host=request.host, model=request.model, dim=dim)
+        self._enter(entry, lambda tally: allowance.refuse_values(policy, tally, self.name, dim))
 
     def open_rounds(self, request: Request) -> RoundsDesk:
         """Get ready for training on together."""
@@ -130,13 +216,22 @@ class Desk:
         """Return the folder in which the answer to a request is kept, and the model that made it."""
         return self.kit / ANSWERS / fingerprint
 
+    @property
+    def record(self) -> Record:
+        """What the guest has answered."""
+        return Record(self.kit / ANSWERS)
+
+    def policy(self) -> Policy:
+        """Return what the guest allows, as its file says now."""
+        return Policy.read(self.tables().policy or self.kit / "policy.toml")
+
     def tables(self) -> GuestTables:
         """Return where the guest's tables are."""
         return GuestTables.from_file(self.kit / "guest.toml")
 
     def check_policy(self, request: Request, columns: Sequence[str]) -> Policy:
         """Refuse what the guest's policy does not allow; `columns` are those of its table."""
-        policy = Policy.read(self.tables().policy or self.kit / "policy.toml")
+        policy = self.policy()
         reason = policy.refusal(request, list(columns))
         if reason is not None:
             raise Refused(reason)
@@ -146,11 +241,24 @@ class Desk:
         """Refuse what was learnt with what the policy, as it is now, does not allow; its words name columns, and stay here."""
         used = json.loads((folder / COLUMNS).read_text(encoding="utf-8"))
         try:
-            self.check_policy(replace(request, columns=tuple(used)), used)
+            policy = self.check_policy(replace(request, columns=tuple(used)), used)
+            reason = next(policy.too_few_columns(request, len(used)), None)
+            if reason is not None:
+                raise Refused(reason)
         except Refused as refused:
             logger.warning("what was learnt for run %s is no longer allowed: %s", request.run, refused)
             self.check_policy(request, request.columns or ())  # where the host's own words tell why
             raise Refused(f"the policy of {self.name} no longer allows what was learnt for this.") from None
+        self.check_rebuilt(rebuilt_of(folder))
+
+    def check_rebuilt(self, found: Mapping[str, Any] | None) -> None:
+        """Refuse a message from which a plain attack rebuilds a column better than the policy allows, or that nobody attacked."""
+        most = self.policy().max_rebuilt
+        if most is not None and (found is None or found["best"] > most):
+            raise Refused(
+                f"from what {self.name} would send, a plain attack rebuilds a column better than it allows (max_rebuilt); ask "
+                "for fewer values (dim) or bits, or for noise"
+            )
 
     @contextmanager
     def discreet(self) -> Iterator[None]:
@@ -167,10 +275,9 @@ class Desk:
             raise Failed(f"{self.name} failed; its log says why.") from error
 
     @contextmanager
-    def _only_one(self, folder: Path) -> Iterator[None]:
-        """Wait while another process of this guest works at the same request: an earlier job that was given up, say."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (folder / "lock").open("w") as file:
+    def _only_one(self, lock: Path) -> Iterator[None]:
+        """Wait while another process of this guest works at the same: an earlier job that was given up, say."""
+        with lock.open("w") as file:
             while True:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

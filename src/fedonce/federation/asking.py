@@ -23,7 +23,7 @@ from fedonce.message import BITS
 KIND = "request"
 WHATS = ("learn", "represent", "align", "rounds")
 NAMINGS = ("hashed", "keyed", "agreed")
-_KEYS = ("party", "version", "guest", "run", "what")
+KEYS = ("party", "version", "guest", "run", "what")
 _TEXTS = ("settings", "plan")  # travel as arrays of bytes: an envelope's header is short
 _ARRAYS = {*_TEXTS, "rows", "order", "points"}
 
@@ -114,13 +114,13 @@ class Request:
     @staticmethod
     def maker_of(data: bytes) -> tuple[str, str]:
         """Return who made a request, with which version: what else it says, another version may write otherwise."""
-        header = read_header(data, KIND, _KEYS)
+        header = read_header(data, KIND, KEYS)
         return header["party"], header["version"][:100]
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Request:
         """Read a request, trusting nothing of it."""
-        envelope = unpack(data, KIND, _KEYS)
+        envelope = unpack(data, KIND, KEYS)
         header, fail = envelope.header, Refusal(KIND, envelope.header["party"])
         if not all(is_name(header[name]) for name in ("guest", "run", "version")) or header["what"] not in WHATS:
             raise fail("its guest, its run, its version or what it asks cannot be read")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +53,30 @@ DEFAULT_POLICY = """\
 # columns = ["visits", "spend"]
 # forbid_columns = ["birthday"]
 
+# How few columns a host may ask to learn from. Not set: all that are allowed, so that no message is about one column alone. With
+# a number the host may choose any so many of them, or more.
+# min_columns = 3
+
 # How may be learnt, and how much may be sent for each row: the fewer values and bits, the less a message tells.
 learners = ["auto", "nat", "pca", "autoencoder", "patches", "random"]
 max_dim = 16
 max_bits = 32
 max_epochs = 1000
 
-# Noise on every value that leaves (see docs/rounds.md). 0: none is needed. Each prediction has new noise: a host that asks about
-# the same rows again and again can average it away.
+# How often, over the whole life of a run and of this table. What was answered is counted in answers/record.jsonl; asked the same
+# again, this guest sends the same bytes, which does not count. A learning is an answer to a request that differs in anything.
+# max_values_per_row: the values of all models that ever answered, added up; predictions by a model that is counted add nothing.
+max_learnings = 1
+max_learnings_per_year = 12
+max_values_per_row = 64
+
+# A plain attack is tried on every message before it leaves (docs/parties.md, What leaks). max_rebuilt refuses a message from
+# which it rebuilds a column better than this: 0 is no better than guessing, 1 is the column itself. Not set: what the attack
+# finds is written to the record, and nothing is refused.
+# max_rebuilt = 0.9
+
+# Noise on every value that leaves (see docs/rounds.md). 0: none is needed. A row has the same noise in every message of a model:
+# to ask again does not average it away.
 min_noise = 0.0
 
 # Differential privacy: "required" refuses every training without a privacy budget. max_epsilon and max_delta are the most that
@@ -80,9 +96,10 @@ predict = true
 align = true
 # max_align_rows = 1000000
 
-# Training on together in rounds (docs/rounds.md), at most so many. 0: refused. A one-shot message is learnt here, from this table
-# alone. In rounds the host's gradients steer what is sent, again and again: a host that does not keep to the protocol could draw
-# out more than one message tells. Allow it to hosts that you trust with the columns themselves.
+# Training on together in rounds (docs/rounds.md), at most so many in a run; those of a try that broke off count. 0: refused. A
+# one-shot message is learnt here, from this table alone. In rounds the host's gradients steer what is sent, again and again: a
+# host that does not keep to the protocol could draw out more than one message tells. Allow it to hosts that you trust with the
+# columns themselves. Rounds are not counted in max_values_per_row.
 max_rounds = 0
 
 # How messages may name rows: "keyed" (hashes with a secret that the parties share), "agreed" (rows of an alignment: no ids at
@@ -94,7 +111,9 @@ _COLUMNS = Kind(
     "a list of names of columns", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)
 )
 KEYS = {
-    "hosts": NAMES, "runs": NAMES, "columns": _COLUMNS, "forbid_columns": _COLUMNS, "learners": NAMES,
+    "hosts": NAMES, "runs": NAMES, "columns": _COLUMNS, "forbid_columns": _COLUMNS, "min_columns": whole(1, 2**20),
+    "learners": NAMES, "max_learnings": whole(1, 10**6), "max_learnings_per_year": whole(1, 10**6),
+    "max_values_per_row": whole(1, 2**40), "max_rebuilt": number(0, below=1),
     "max_dim": whole(1, 2**20), "max_bits": one_of(*sorted(BITS)), "max_epochs": whole(1, 10**6),
     "min_noise": number(0, below=1e6), "budget": one_of("optional", "required"), "max_epsilon": number(0, above=True),
     "max_delta": number(0, above=True, below=1), "predict": FLAG, "max_predict_rows": whole(1, 2**40),
@@ -112,8 +131,16 @@ class Policy:
         Who may ask, in which trainings; None: every host of the federation, any training.
     columns, forbid_columns : tuple of str
         Columns that may be used (None: all of the table), and those that may not.
+    min_columns : int, optional
+        How few columns a request may name; None: all that are allowed.
     learners : tuple of str
         How may be learnt.
+    max_learnings, max_learnings_per_year : int
+        How many requests to learn are answered in one run, and in 365 days over all runs; see `allowance`.
+    max_values_per_row : int
+        Most values that may leave of a row, over all models that ever answered.
+    max_rebuilt : float, optional
+        How well a plain attack may rebuild a column from a message, from 0 to 1; None: however well.
     max_dim, max_bits, max_epochs : int
         Most values a row, bits a value, and passes over the rows.
     min_noise : float
@@ -127,7 +154,7 @@ class Policy:
     max_predict_rows, max_align_rows : int, optional
         How many rows one request may be about; None: any number.
     max_rounds : int
-        Most rounds of training on together; 0: none.
+        Most rounds of training on together in one run; 0: none.
     ids : tuple of str
         How messages may name rows.
     """
@@ -136,6 +163,11 @@ class Policy:
     runs: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
     forbid_columns: tuple[str, ...] = ()
+    min_columns: int | None = None
+    max_learnings: int = 1
+    max_learnings_per_year: int = 12
+    max_values_per_row: int = 64
+    max_rebuilt: float | None = None
     learners: tuple[str, ...] = LEARNERS
     max_dim: int = 16
     max_bits: int = 32
@@ -256,6 +288,20 @@ class Policy:
             yield f"{request.guest} offers no column {_listed(missing)}: {why}"
         if columns and not used:
             yield f"{request.guest} offers no column to learn from (columns, forbid_columns)"
+        if columns and request.columns is not None:
+            offered = len(self.used_columns(replace(request, columns=None), columns))
+            yield from self.too_few_columns(request, len(used), offered)
+
+    def too_few_columns(self, request: Request, used: int, offered: int | None = None) -> Iterator[str]:
+        """Give a reason where a request names fewer columns than it must; `offered` None: nobody knows how many there were."""
+        least = self.min_columns if offered is None else min(self.min_columns or offered, offered)
+        if least is None or used >= least or request.columns is None:
+            return
+        if self.min_columns is None:
+            wants = f"{request.guest} learns from all columns that it offers; leave columns out of the run file"
+        else:
+            wants = f"{request.guest} learns from {self.min_columns} or more"
+        yield f"it names {used} column{'' if used == 1 else 's'}, and {wants} (min_columns)"
 
     def _budget(self, request: Request) -> Iterator[str]:
         guest, required = request.guest, self.budget == "required"

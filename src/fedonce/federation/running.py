@@ -191,7 +191,9 @@ class HostRun:
         """Find out with each guest which rows both have; a request that was made before is used again."""
         ids = self.own.ids
         assert ids is not None
-        about = hashlib.sha256("\n".join([self.file.digest, *ids]).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        # What an alignment depends on, and no more: another one would name the rows anew, and guests would have to learn again.
+        depends = [self.file.run, self.file.reveal, ",".join(self.party.forms), *ids]
+        about = hashlib.sha256("\n".join(depends).encode("utf-8", "surrogatepass")).hexdigest()[:16]
         asked_file, state_file = (self.folder / f"{name}-{about}" for name in ALIGNMENT)
         if not (asked_file.exists() and state_file.exists()):
             points, state = alignment.request(ids, self.party.name, self.file.run, self.file.reveal, self.party.forms)

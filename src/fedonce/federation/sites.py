@@ -17,16 +17,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fedonce.disk import cannot_write, write_file
 from fedonce.errors import FederationError, InputError
 from fedonce.extras import require
-from fedonce.federation import hardening
+from fedonce.federation import allowance, hardening
 from fedonce.federation.kits import GuestTables, Kit
 from fedonce.federation.policy import Policy
+from fedonce.federation.record import ANSWERS, Record
 from fedonce.tables import did_you_mean
 
 WAIT = 20.0  # seconds that a start waits for the server to listen, or for the guest to be registered
@@ -48,7 +49,8 @@ class Site:
     """What there is to know of a kit's process.
 
     `connected`: the host listens, or the guest is registered with the host. `guests`, `absent`: which guests are connected to
-    the host, and which are not; `running`, `queued`: names of jobs. The last four are None where nobody can be asked.
+    the host, and which are not; `running`, `queued`: names of jobs. These four are None where nobody can be asked. `allowance`:
+    of a guest, how much of what its policy allows is used, see `allowance.told`; None where it has no table yet.
     """
 
     role: str
@@ -62,6 +64,7 @@ class Site:
     absent: tuple[str, ...] | None = None
     running: tuple[str, ...] | None = None
     queued: tuple[str, ...] | None = None
+    allowance: dict[str, Any] | None = None
 
     @property
     def alive(self) -> bool:
@@ -169,9 +172,14 @@ def stop(kit: Kit, grace: float = GRACE) -> bool:
 
 
 def status(kit: Kit, timeout: float = 10.0) -> Site:
-    """Return what runs from this kit; for the host also which guests are connected, and its jobs."""
+    """Return what runs from this kit; of the host also which guests are connected, and its jobs; of a guest what it answered."""
     site = _site(kit)
-    if kit.role != "host" or not site.alive or not site.connected:
+    if kit.role == "guest":
+        try:
+            return replace(site, allowance=_allowance(kit))
+        except InputError as error:  # it runs, and answers nothing until this is mended
+            return replace(site, note=f"{site.note}; {error}")
+    if not site.alive or not site.connected:
         return site
     try:
         session = open_session(kit, timeout)
@@ -199,6 +207,14 @@ def status(kit: Kit, timeout: float = 10.0) -> Site:
         | {"guests": there, "absent": tuple(name for name in kit.guests if name not in there)}
         | {"running": tuple(states.get("RUNNING", ())), "queued": tuple(waiting)}
     )
+
+
+def _allowance(kit: Kit) -> dict[str, Any] | None:
+    """Return what a guest has answered, and how much its policy allows."""
+    if not kit.tables.is_file():
+        return None
+    policy = Policy.read(GuestTables.from_file(kit.tables).policy or kit.policy)
+    return allowance.told(policy, Record(kit.path / ANSWERS).look())
 
 
 def running_jobs(kit: Kit) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,21 @@ class Stand:
         epoch = f" (epoch {self.epoch} of {self.epochs})" if self.epoch is not None and self.state == "learning" else ""
         size = f": {self.bytes:,} bytes" if self.bytes is not None else ""
         return f"{self.guest}: {self.state}{epoch}{size}{f': {self.reason}' if self.reason else ''}"
+
+
+def advice(missing: Iterable[Stand]) -> str:
+    """Say what to do about guests that are missing, by why they are: waiting helps with those that are late, and no others."""
+    by_state: dict[str, list[str]] = {}
+    for stand in missing:
+        by_state.setdefault("refused" if stand.state == "refused" else "late", []).append(stand.guest)
+    said = []
+    if names := ", ".join(by_state.get("refused", ())):
+        said.append(
+            f"Waiting does not help with {names}, which refused: change what is asked for, or talk to the guest."
+        )
+    if names := ", ".join(by_state.get("late", ())):
+        said.append(f"Wait longer for {names} (deadline).")
+    return " ".join([*said, "Or train with fewer guests (min_guests)."])
 
 
 def plain(text: object) -> str:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from fedonce.federation.answering import ANSWERS, ASKED, MESSAGE
 from fedonce.federation.hardening import JOB
 from fedonce.federation.kits import Kit
+from fedonce.federation.record import ANSWERS, ASKED, MESSAGE
 from fedonce.federation.sites import running_jobs
 
 JOB_DAYS, ANSWER_DAYS = 2, 14

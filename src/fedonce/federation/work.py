@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 import fedonce
-from fedonce import alignment, workflow
+from fedonce import alignment, leakage, workflow
 from fedonce.alignment import AgreedRows
 from fedonce.crypto import read_secret
 from fedonce.disk import write_file
 from fedonce.errors import InputError, MessageError
-from fedonce.federation.answering import ANSWERS, ASKED, COLUMNS, MESSAGE, STATE, Desk, Failed, Refused
+from fedonce.federation.answering import STATE, Desk, Failed, Refused
 from fedonce.federation.asking import Request
 from fedonce.federation.kits import GuestTables
+from fedonce.federation.record import ASKED, COLUMNS, MESSAGE, REBUILT
 from fedonce.ids import Ids, Naming, fingerprint, normalise
 from fedonce.multiround import GuestSide, Rounds
 from fedonce.party import Guest
@@ -30,6 +31,9 @@ from fedonce.tablefiles import read_table
 from fedonce.tables import Table
 from fedonce.training import Training
 
+# Values of the table that are rebuilt before a message leaves, which takes seconds; of a wide table fewer rows, so many at least.
+ATTACKED, FEWEST_ATTACKED = 10_000_000, 2_000
+AT_ONCE = 50  # rounds that are written down together, before the first of them
 ROUNDS = {"rounds", "epochs", "bytes", "batch", "rate", "bits", "start"}
 
 logger = logging.getLogger(__name__)
@@ -38,7 +42,9 @@ logger = logging.getLogger(__name__)
 def learn(desk: Desk, request: Request, folder: Path) -> None:
     """Learn from the training table; keep the model, the request and the message."""
     tables = desk.tables()
-    _check_unspent(desk, request, folder)
+    if request.nonce:
+        raise Refused("a request to learn has no nonce: asked twice, it has one answer.")
+    desk.check_allowance(request)
     desk.tell("reading")
     own, reading = _training_table(desk, request, tables)
     plan = None if request.plan is None else Plan.from_text(request.plan)
@@ -49,6 +55,7 @@ def learn(desk: Desk, request: Request, folder: Path) -> None:
         public=None if plan is None else workflow.public(tables.public)[0],
     )  # fmt: skip
     party.reading = reading
+    _fix_noise(desk, party)
 
     def tell(epoch: int, epochs: int, stage: str) -> None:
         desk.tell("learning", epoch, epochs)
@@ -59,23 +66,36 @@ def learn(desk: Desk, request: Request, folder: Path) -> None:
     begun_with = f"{fedonce.__version__} {request.fingerprint} {_digest(tables.data)} {' '.join(reading.columns)}"
     agreed = _rows(request) if request.naming == "agreed" else None
     progress = Progress(tell, folder / STATE, begun_with, forgets=False)
-    message = party.learn(own, agreed=agreed, progress=progress)
-    write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
-    write_file(folder / ASKED, request.to_bytes(), private=True)
-    workflow.save_guest(party, message, folder, MESSAGE, None, None)
+    with desk.intended(request):
+        message = party.learn(own, agreed=agreed, progress=progress)
+        figures = _rebuilt(party, own)
+        desk.check_rebuilt(figures)
+        write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
+        write_file(folder / REBUILT, json.dumps(figures).encode(), private=True)
+        write_file(folder / ASKED, request.to_bytes(), private=True)
+        workflow.save_guest(party, message, folder, MESSAGE, None, None)
     progress.forget()
 
 
-def _check_unspent(desk: Desk, request: Request, folder: Path) -> None:
-    """Refuse a second learning with a budget in the same run: another message with new noise would be spent again."""
-    if request.nonce:
-        raise Refused("a request to learn has no nonce: asked twice, it has one answer.")
-    for path in (desk.kit / ANSWERS).glob(f"*/{ASKED}") if request.plan is not None else ():
-        before = _asked(desk, path)
-        if before.plan is not None and before.run == request.run and path.parent != folder:
-            raise Refused(
-                f"{desk.name} has spent a privacy budget in run {request.run!r} already, with other settings; name another run."
-            )
+def _fix_noise(desk: Desk, party: Guest) -> None:
+    """Let the guest's noise be that of the row: a host that asks again gets nothing to average."""
+    if party.noise is not None:
+        party.noise.key = desk.record.noise_key()
+
+
+def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
+    """Attack what is about to be sent, and return figures: no column has a name in them."""
+    most_rows = min(max(ATTACKED // len(own.names), FEWEST_ATTACKED), leakage.MOST_ROWS)
+    found = [each for each in workflow.attack(party, own, most_rows) if each.score is not None]
+    figures = {
+        "columns": len(found), "alarming": sum(each.alarming for each in found),
+        "best": round(max((each.gain for each in found), default=0.0), 4),
+    }  # fmt: skip
+    logger.info(
+        "run %s: a plain attack rebuilds %d of %d columns with a score above %g, the best one to %.2f of what guessing misses",
+        party.run, figures["alarming"], figures["columns"], leakage.ALARMING, figures["best"],
+    )  # fmt: skip
+    return figures
 
 
 def _asked(desk: Desk, path: Path) -> Request:
@@ -100,6 +120,7 @@ def represent(desk: Desk, request: Request, folder: Path) -> None:
         raise Refused(f"{desk.name} has none of the {len(held)} rows asked about.")
     desk.tell("representing")
     party.naming = None if secret is None else Naming("keyed", secret, asked.forms)
+    _fix_noise(desk, party)
     message = party.represent(own.take(held[held >= 0]), agreed=asked)
     write_file(folder / MESSAGE, message.to_bytes(), private=True)
 
@@ -126,12 +147,15 @@ def open_rounds(desk: Desk, request: Request) -> RoundsDesk:
         raise Refused("what was learnt with a privacy budget takes part in no rounds: they have no private version.")
     if not set(request.rounds or ()) <= ROUNDS:
         raise Refused(f"the request for rounds may set {', '.join(sorted(ROUNDS))}, and nothing else.")
+    desk.check_rounds(request, party.dim)
     own = _read_again(desk, party, tables.data)
     asked, order = _rows(request), request.order
     places = asked.positions(normalise(_ids(own), asked.forms), _secret(tables))
     rounds = Rounds(**{**(request.rounds or {}), "start": "one-shot"}) if request.rounds else None
     if order is None or rounds is None or (len(order) and (order.max() >= len(places) or order.min() < -1)):
         raise Refused("the request for rounds has no order of its rows, or does not say how many.")
+    if len(np.unique(order[order >= 0])) < int((order >= 0).sum()):
+        raise Refused("the order of the rows names one twice, whose values would leave twice in a round.")
     found = np.where(order >= 0, places[order], -1)
     present = found >= 0
     held = None if present.all() else present
@@ -179,10 +203,13 @@ class RoundsDesk:
         most = (self.request.rounds or {}).get("rounds")
         if most is not None and self.done > most:  # the policy was asked about so many, and no more
             raise Refused(f"{self.desk.name} agreed to {most} rounds.")
+        if self.done % AT_ONCE == 1 and most is not None:
+            self.desk.begin_rounds(self.request, min(AT_ONCE, most - self.done + 1))
         return self.side.forward()
 
     def _close(self) -> bytes:
         message = self.side.close()
+        self.desk.keep_tuned(self.request, self.side.dim)
         folder, before = model_folder(self.desk.kept(self.request.fingerprint)), self.desk.kept(self.request.model)
         self.party.save(folder)
         for name in (COLUMNS, ASKED):  # with these it is a model that can be asked for
@@ -239,7 +266,8 @@ def _rows(request: Request) -> AgreedRows:
 def _learnt(desk: Desk, request: Request) -> Guest:
     """Return the guest as it learnt for this run, if its policy would still let it."""
     folder = desk.kept(request.model)
-    if not request.model or not (folder / ASKED).exists():
+    known = desk.record.tally().has_model(request.model)  # what never left is not left by way of predictions
+    if not request.model or not known or not (folder / ASKED).exists():
         raise Refused(f"{desk.name} has no model of run {request.run!r} as it is asked for; train again.")
     party = Guest.load(folder)
     if party.run != request.run:

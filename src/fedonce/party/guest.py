@@ -142,10 +142,10 @@ class Guest:
         rows = self.preparation.fit(own).transform(own)
         self.tuned = None
         with watched(progress):
-            values = self._fit(rows)
+            values = self._fit(rows, own.ids)
             return self._send(own, values, mask, agreed)
 
-    def _fit(self, rows: Rows) -> Rows:
+    def _fit(self, rows: Rows, ids: Ids | None) -> Rows:
         """Fit the learner and the scale to prepared rows, and return the values to be sent."""
         rng = party_generator(self.random_state, self.name)
         if self.purse is not None:
@@ -160,7 +160,7 @@ class Guest:
         values = self.values(rows)
         if self.noise is not None:
             self.noise.fit(values)
-            values = self.noise.blur(values)
+            values = self._blurred(values, rows, ids)
         self.scale = Scale.fit(values, self.bits)
         return values
 
@@ -172,8 +172,17 @@ class Guest:
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
         own = Table.of(table)
         mask = self._mask(own, present)
-        values = self.values(self.preparation.transform(own))
-        return self._send(own, values if self.noise is None else self.noise.blur(values), mask, agreed)
+        rows = self.preparation.transform(own)
+        return self._send(own, self._blurred(self.values(rows), rows, own.ids), mask, agreed)
+
+    def _blurred(self, values: Rows, rows: Rows, ids: Ids | None) -> Rows:
+        """Add noise, where the guest does; a guest that has a key for it gives the same row the same noise each time."""
+        if self.noise is None or self.noise.key is None or ids is None:
+            return values if self.noise is None else self.noise.blur(values)
+        model = self.model
+        names = [f"{model} {name}".encode("utf-8", "surrogatepass") for name in ids]
+        # Of the prepared rows, which depend on nothing but the row itself: the last bit of values depends on the rows beside it.
+        return self.noise.blur(values, names, [row.tobytes() for row in np.ascontiguousarray(rows)])
 
     def _mask(self, own: Table, present: ArrayLike | None) -> NDArray[np.bool_] | None:
         """Check that `present` is a boolean an agreed row, and that the table holds the marked rows."""

@@ -5,9 +5,11 @@ Noise that somebody can guess protects nobody, so neither the noise nor the choi
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -42,8 +44,7 @@ class SecretRandom:
     def uniforms(self, count: int) -> NDArray[np.float64]:
         """Return numbers evenly spread over the open interval (0, 1), with 52 random bits each; each is used once."""
         if count > len(self._pool):
-            raw = np.frombuffer(self._bytes(max(POOL, 8 * count)), dtype=np.uint64)
-            self._pool = ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+            self._pool = _uniforms(self._bytes(max(POOL, 8 * count)))
         taken, self._pool = self._pool[:count], self._pool[count:]
         return taken
 
@@ -82,3 +83,21 @@ class SecretRandom:
             last = float(chosen[-1][-1])
         positions = np.concatenate(chosen)
         return positions[positions < n_rows].astype(np.intp)
+
+
+def normals_by_name(key: bytes, names: Iterable[bytes], count: int) -> NDArray[np.float64]:
+    """Return `count` standard normal numbers for each name, (names, count): always the same for the same key and name.
+
+    Whoever does not have the key cannot tell them from numbers drawn at random: HMAC-SHA-256 makes a seed of the name, SHAKE-256
+    as many bytes of the seed as are needed, and Box and Muller's method normal numbers of the bytes.
+    """
+    half = (count + 1) // 2
+    seeds = (hmac.digest(key, name, "sha256") for name in names)
+    even = _uniforms(b"".join(hashlib.shake_256(seed).digest(16 * half) for seed in seeds)).reshape(-1, 2, half)
+    radius, angle = np.sqrt(-2 * np.log(even[:, 0])), (2 * math.pi) * even[:, 1]
+    return np.hstack([radius * np.cos(angle), radius * np.sin(angle)])[:, :count]
+
+
+def _uniforms(raw: bytes) -> NDArray[np.float64]:
+    """Turn random bytes into numbers evenly spread over the open interval (0, 1), eight bytes each."""
+    return ((np.frombuffer(raw, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

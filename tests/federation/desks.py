@@ -1,0 +1,46 @@
+"""A guest at its desk, for tests that start no process: its table, its policy, and what a host asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import fedonce
+from fedonce import alignment, read_table
+from fedonce.federation.answering import Desk
+from fedonce.federation.asking import Request
+from fedonce.federation.kits import GuestTables
+from fedonce.learners import make
+from fedonce.message import Representation
+from fedonce.privacy.budget import calibrate
+from tests.federation.parties import write_csv
+
+
+def a_desk(folder, rows=120, columns=4, policy="", told=lambda *news: None) -> Desk:
+    """Write a table of columns c0, c1, ... and a policy, and return the guest that has them."""
+    write_csv(folder / "shop.csv", np.random.default_rng(0).standard_normal((rows, columns)), range(rows), 0)
+    (folder / "public.toml").write_text("bounds = [-6, 6]\n")
+    tables = GuestTables(folder / "shop.csv", "customer", public=folder / "public.toml")
+    tables.to_file(folder / "guest.toml")
+    (folder / "policy.toml").write_text(policy)
+    return Desk(folder, "shop", told)
+
+
+def asks(what="learn", run="churn", **settings) -> Request:
+    return Request("bank", "shop", run, what, fedonce.__version__, **{"learner": "pca", "dim": 2} | settings)
+
+
+def rows_of(desk, ids=None, run="churn") -> bytes:
+    own = read_table(desk.kit / "shop.csv", id="customer").ids if ids is None else ids
+    return alignment.agreed_rows(np.array(own, dtype=object), "bank", "shop", run)
+
+
+def values_of(path) -> np.ndarray:
+    return Representation.from_bytes(path.read_bytes()).values
+
+
+def plan_of(epsilon=4.0, rows=120) -> str:
+    """Return a plan of PCA at the shop alone."""
+    tasks = make("pca", None, "test").private_tasks(rows, 1.0, False)
+    return calibrate([replace(task, party="shop") for task in tasks], epsilon, 1e-3).to_text()
