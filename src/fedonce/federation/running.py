@@ -179,6 +179,8 @@ class HostRun:
         message = Representation.from_bytes(data, guest)
         if message.run != self.file.run:
             raise MessageError(f"its message belongs to run {message.run!r}, this is run {self.file.run!r}")
+        if self.party.ledger is not None:
+            self.party.spent_of(message)
         own = HostRows(self.own.n_rows, self.own.ids, self.secret, self.party.forms, self.party.agreed)
         held, _ = own.match(message)
         if not len(held):

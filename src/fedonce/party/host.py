@@ -20,7 +20,7 @@ from fedonce.networks import code_sizes
 from fedonce.party.checks import check_party, check_purse, public_of
 from fedonce.preparation import Preparation, Public, as_bounds
 from fedonce.privacy.budget import Plan, Purse
-from fedonce.privacy.ledger import Ledger, from_text
+from fedonce.privacy.ledger import Entry, Ledger, from_text
 from fedonce.randomness import party_generator
 from fedonce.reading import Reading
 from fedonce.tables import Table, as_text, is_missing
@@ -171,16 +171,23 @@ class Host:
             return
         book = Ledger(self.ledger.delta, self.ledger.accountant, self.ledger.division)
         for message in messages:
-            if message.spent is None:
-                raise MessageError(
-                    f"The message of party {message.party!r} is refused: it was learnt without a privacy budget, and this "
-                    "training has one. Let the guest learn with the plan."
-                )
-            book.include(from_text(message.spent, message.party))
+            book.include(self.spent_of(message))
         self.ledger.entries = list(book.entries)
         if self.plan is not None:
             book.include(self.purse.planned)
             self.plan.check(book)
+
+    def spent_of(self, message: Representation) -> list[Entry]:
+        """Return what a guest says that it spent; raise where it says nothing, or other things than the plan has for it."""
+        if message.spent is None:
+            raise MessageError(
+                f"The message of party {message.party!r} is refused: it was learnt without a privacy budget, and this "
+                "training has one. Let the guest learn with the plan."
+            )
+        spent = from_text(message.spent, message.party)
+        if self.plan is not None:  # compared before anything is priced
+            self.plan.check_spent(message.party, spent)
+        return spent
 
     @property
     def n_outputs(self) -> int:
