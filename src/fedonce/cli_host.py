@@ -17,6 +17,9 @@ from fedonce.cli_options import (
     Id,
     Inbox,
     LeastGuests,
+    MaxDim,
+    MaxMemory,
+    MaxMessage,
     Model,
     Normalise,
     PlanFile,
@@ -53,6 +56,9 @@ def fit(
         Training("--refit", help="Train the model in --out again, with its messages and those that came since."),
     ] = False,
     replace: Replace = False,
+    max_dim: MaxDim = None,
+    max_message: MaxMessage = None,
+    max_memory: MaxMemory = None,
     verify: Verify = None,
     key: PrivateKeyFile = None,
     rows: RowsFiles = None,
@@ -100,11 +106,13 @@ def fit(
             forms=parse_forms(normalise_ids) or (before.forms if before else ()),
         )  # fmt: skip
         party.reading = reading
+        party.dims = dict(before.dims) if before else {}  # whom it knows already
         kept = storage.load(out, "host").messages if before else {}
         sizes = before.received if before else {}
         incoming = workflow.Incoming(
-            guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
-        )
+            guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
+            max_dim, max_message, max_memory,
+        )  # fmt: skip
         incoming.prepare(party)
         engine = incoming.engine(run, least, tell, kept, sizes)
         party.check_label(y, own.n_rows)  # before anybody waits
@@ -171,6 +179,9 @@ def predict(
     rows: RowsFiles = None,
     secret: Secret = None,
     replace: Replace = False,
+    max_dim: MaxDim = None,
+    max_message: MaxMessage = None,
+    max_memory: MaxMemory = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -180,8 +191,9 @@ def predict(
 
     check_ending(out)
     incoming = workflow.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
-    )
+        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
+        max_dim, max_message, max_memory,
+    )  # fmt: skip
     with progress(quiet) as tell:
         done = workflow.predict(table, model, incoming, tell)
         write_table(out, workflow.columns_of(done.host, done.table, done.prediction.outputs))
@@ -206,6 +218,9 @@ def evaluate(
     rows: RowsFiles = None,
     secret: Secret = None,
     replace: Replace = False,
+    max_dim: MaxDim = None,
+    max_message: MaxMessage = None,
+    max_memory: MaxMemory = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -213,8 +228,9 @@ def evaluate(
     from fedonce import evaluation, workflow
 
     incoming = workflow.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
-    )
+        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
+        max_dim, max_message, max_memory,
+    )  # fmt: skip
     with progress(quiet) as tell:
         done = workflow.predict(table, model, incoming, tell, labelled=True)
         assert done.label is not None
@@ -241,6 +257,9 @@ def explain(
     rows: RowsFiles = None,
     secret: Secret = None,
     replace: Replace = False,
+    max_dim: MaxDim = None,
+    max_message: MaxMessage = None,
+    max_memory: MaxMemory = None,
     repeats: Annotated[int, typer.Option(help="How often each party is shuffled.", min=1)] = 5,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -253,8 +272,9 @@ def explain(
 
     importance.check_plot(out)
     incoming = workflow.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
-    )
+        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
+        max_dim, max_message, max_memory,
+    )  # fmt: skip
     with progress(quiet) as tell:
         done = workflow.predict(table, model, incoming, tell, labelled=True)
         assert done.label is not None

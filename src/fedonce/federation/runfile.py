@@ -31,6 +31,7 @@ from fedonce.federation.tomlfile import (
 )  # fmt: skip
 from fedonce.ids import RULES, parse_forms
 from fedonce.message import BITS
+from fedonce.names import MUST_BE, is_party_name, why_not
 from fedonce.tables import KINDS, did_you_mean
 from fedonce.terminal import duration
 
@@ -255,6 +256,9 @@ def _check_top(path: Path, content: Mapping[str, Any]) -> None:
     check(path, WHAT, content, KEYS)
     needed(path, content, ("run", "table", "id", "label", "guests"), REQUIRED)
     check_learner(path, content.get("learner", "auto"))
+    for guest in content["guests"]:
+        if not is_party_name(guest):
+            raise InputError(f"{path}: names in 'guests' must be {MUST_BE}. Got {why_not(guest)}.")
     if content["label"] == content["id"]:
         raise wrong(path, "label", "another column than 'id'", content["label"])
     if content.get("min_guests", 1) > len(content["guests"]):
