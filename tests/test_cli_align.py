@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from fedonce import alignment, crypto
+from fedonce import alignment, crypto, envelope
 from fedonce.alignment import AgreedRows
 from fedonce.cli_align import align
 from fedonce.errors import InputError, MessageError
@@ -143,11 +143,13 @@ def test_a_guest_refuses_what_it_did_not_agree_to(folder):
     assert not (folder / "answer").exists()
 
 
-@pytest.mark.parametrize("name", ["../shop", "a/b", ".shop"])
+@pytest.mark.parametrize("name", ["../shop", "a/b", ".shop", "\u0455hop"])
 def test_a_guests_name_is_no_path(folder, name):
     run(*ASK)
-    (folder / "answer").write_bytes(alignment.respond((folder / "ask").read_bytes(), texts(SHOP), name))
-    refused(MessageError, "cannot be a file's", *FINISH)
+    honest = alignment.respond((folder / "ask").read_bytes(), texts(SHOP), "shop")
+    read = envelope.unpack(honest, alignment.RESPONSE, alignment.RESPONSE_KEYS)
+    (folder / "answer").write_bytes(envelope.pack(alignment.RESPONSE, {**read.header, "party": name}, read.tensors))
+    refused(MessageError, "response is refused: its party's name must be ASCII", *FINISH)
     assert not (folder / "found").exists()
 
 

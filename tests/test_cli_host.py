@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedonce import Host, Representation, read_table, storage
+from fedonce import Host, Representation, envelope, read_table, storage
 from fedonce.engine import files as files_engine
 from tests.test_workflow import (
     FIT_BANK,
@@ -355,12 +355,65 @@ def test_others_in_the_inbox_do_not_matter(fresh):
 
 
 def test_keys_of_guests_that_are_not_there(fresh):
-    refused(fresh, 3, "key to verify 'shpo'", f"{NEW} {SHOP} --verify shpo=shop.pub")
+    refused(
+        fresh, 4, ("keys to verify 'shpo' and none for it", "--verify shop=KEY"), f"{NEW} {SHOP} --verify shpo=shop.pub"
+    )
     predict = f"host predict bank.csv {OPEN} --out out.csv --quiet --allow-absent"
     assert command(fresh, f"{predict} --verify shop=shop.pub").err == ""  # a guest of the model, absent today
-    result = command(fresh, f"{predict} {SHOP} --verify utility=shop.pub")
-    assert result.code == 0
-    assert "warning: There is a key to verify 'utility'" in result.err
+    assert "warning: There is a key to verify 'utility'" in command(fresh, f"{predict} --verify utility=shop.pub").err
+    refused(fresh, 4, "keys to verify 'utility' and none for it", f"{predict} {SHOP} --verify utility=shop.pub")
+
+
+def forged(path, party="shop", signature="", **header):
+    """Return a message of somebody else: another party's name, whatever else is changed."""
+    texts, tensors = Representation.from_file(path)._content()
+    return envelope.pack("message", texts | {"party": party} | header, tensors, signature)
+
+
+def test_with_a_key_nobody_else_gets_in_by_a_name_that_looks_alike(fresh):
+    """The finding: with --verify and an inbox, an unsigned message of a party that looked like the shop was taken."""
+    (fresh / "inbox").mkdir()
+    (fresh / "inbox" / "a.fedonce").write_bytes(forged(fresh / "shop" / MESSAGE, "\u0455hop"))
+    (fresh / "inbox" / "b.fedonce").write_bytes((fresh / "utility" / MESSAGE).read_bytes())
+    done(fresh, "guest fit shop.csv --id who --name shop --out signed --secret secret --sign shop.key")
+    shutil.copy(fresh / "signed" / MESSAGE, fresh / "inbox" / "c.fedonce")
+    said = told(fresh, f"{NEW} --inbox inbox --verify shop=shop.pub")
+    assert list(said["guests"]) == ["shop"]
+    assert "CYRILLIC SMALL LETTER DZE, which looks like 's'" in said["refused"]["a.fedonce"]
+    assert "none for it" in said["refused"]["b.fedonce"]
+    refused(
+        fresh,
+        4,
+        ("'utility'", "none for it"),
+        f"{NEW} --guest inbox/c.fedonce {UTILITY} --verify shop=shop.pub --out two",
+    )
+    refused(fresh, 4, "looks like 's'", f"{NEW} --guest inbox/a.fedonce --out two")
+
+
+def test_with_the_secret_ids_without_it_are_refused(fresh):
+    (fresh / "inbox").mkdir()
+    for form in ("", "--plain-ids"):
+        done(fresh, f"guest fit shop.csv --id who --name shop --out hashed --replace {form}")
+        shutil.copy(fresh / "hashed" / MESSAGE, fresh / "inbox" / f"shop{form}.fedonce")
+        refused(fresh, 4, ("'shop' is refused: its ids are", "without the secret"), f"{NEW} --guest hashed/{MESSAGE}")
+    shutil.copy(fresh / "utility" / MESSAGE, fresh / "inbox" / "utility.fedonce")
+    said = told(fresh, f"{NEW} --inbox inbox")
+    assert (list(said["guests"]), len(said["refused"])) == (["utility"], 2)
+
+
+def test_limits_of_messages(fresh):
+    done(fresh, "guest fit shop.csv --id who --name shop --out wide --secret secret --dim 3")
+    wide = f"--guest wide/{MESSAGE}"
+    refused(fresh, 4, "3 values per row, and the limit is 2 (max_dim)", f"{NEW} {wide} --max-dim 2")
+    refused(fresh, 4, "the limit is 1 KB (max_message)", f"{NEW} {wide} --max-message 1KB")
+    refused(fresh, 3, ("limit is 1 KB (max_memory)", "fewer rows, or raise"), f"{NEW} {wide} --max-memory 1KB")
+    refused(fresh, 3, "A size must be like", f"{NEW} {wide} --max-message much")
+    done(fresh, f"{NEW} {wide} --max-dim 3 --max-message 1MB --max-memory 1MB")
+    predict = f"host predict bank.csv --model new --secret secret {wide} --out out.csv"
+    refused(fresh, 4, "limit is 2 (max_dim)", f"{predict} --max-dim 2")
+    refused(fresh, 3, "limit is 1 KB (max_memory)", f"{predict} --max-memory 1KB")
+    refused(fresh, 4, "limit is 1 KB", f"{predict} --max-message 1KB")
+    done(fresh, predict)
 
 
 @pytest.mark.parametrize(

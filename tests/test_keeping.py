@@ -25,6 +25,7 @@ from fedonce import (
     MessageError,
     Pixels,
     Recipe,
+    Representation,
     Rounds,
     learners,
     private,
@@ -32,6 +33,7 @@ from fedonce import (
 )
 from fedonce.aggregation import PAPER, PRIVATE_CLASSES, PRIVATE_NUMBERS
 from fedonce.learners import NAT, PCA, Autoencoder, Patches, Random
+from fedonce.names import KeptName
 from fedonce.preparation import Public
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.noise import SecretRandom
@@ -213,6 +215,22 @@ LABELS = {
     "booleans": lambda y: y.astype(bool),
     "floats": lambda y: np.where(y, 0.5, -1.25),
 }
+
+
+def test_models_with_names_that_nobody_could_choose_today_are_read_and_predict(tmp_path):
+    X, y = TABLES["numbers"], np.arange(N) % 2
+    guest, host = Guest(KeptName("m\u00fcller"), "pca", 2), Host(KeptName("z\u00fcrich bank"), epochs=1)
+    host.dims = {"m\u00fcller": 2}
+    message = guest.learn(X)
+    host.aggregate(X, y, [message])
+    host.save(tmp_path / "host", {message.party: message.to_bytes()})
+    again, sent = Host.load(tmp_path / "host"), reloaded(guest, tmp_path / "guest").represent(X)
+    assert (again.name, sent.party, list(again.dims)) == ("z\u00fcrich bank", "m\u00fcller", ["m\u00fcller"])
+    np.testing.assert_array_equal(
+        again.outputs(X, [Representation.from_bytes(sent.to_bytes())]), host.outputs(X, [message])
+    )
+    with pytest.raises(InputError, match="'name' parameter of Guest must be ASCII"):
+        Guest("m\u00fcller")
 
 
 def agrees(host, again, own, messages):

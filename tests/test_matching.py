@@ -52,7 +52,8 @@ def test_the_host_s_rows_lead(form):
         agreed, learner = None, guest(NAMINGS[form])
         message = learner.learn(table(GUEST))
     message = Representation.from_bytes(message.to_bytes())
-    rows = HostRows(len(HOST), NAMES[HOST], SECRET, agreed=() if agreed is None else (agreed,))
+    secret = None if form in ("hashed", "plain") else SECRET
+    rows = HostRows(len(HOST), NAMES[HOST], secret, agreed=() if agreed is None else (agreed,))
     values, present = laid(message, rows)
     alone = learner.values(learner.preparation.transform(table(np.arange(N))))  # by person
     has = np.isin(HOST, GUEST)
@@ -223,13 +224,20 @@ def test_a_message_does_not_show_the_order_of_the_table(form):
     np.testing.assert_allclose(messages[0].values, messages[1].values, atol=1e-5)
 
 
+@pytest.mark.parametrize("form", ["hashed", "plain"])
+def test_a_host_with_a_secret_takes_no_ids_that_were_made_without_it(form):
+    message = guest(NAMINGS[form]).learn(table(GUEST))
+    with pytest.raises(MessageError, match=f"'shop' is refused: its ids are {form}, made without the secret"):
+        laid(message, HostRows(len(HOST), NAMES[HOST], SECRET))
+
+
 def test_repeated_ids_are_refused_at_either_side():
     twice = replace(table(range(3)), ids=np.array(["a", "b", "a"], dtype=object))
     for naming in NAMINGS.values():
         with pytest.raises(InputError, match="The id 'a' is there twice"):
             guest(naming).learn(twice)
         with pytest.raises(InputError, match="The id 'a' is there twice"):
-            laid(guest(naming).learn(table(range(3))), HostRows(3, twice.ids, SECRET))
+            laid(guest(naming).learn(table(range(3))), HostRows(3, twice.ids, naming.secret))
 
 
 def test_a_host_trains_and_predicts_by_ids():

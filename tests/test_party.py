@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from fedonce import NCF, Guest, Host, InputError, MessageError, Recipe, Representation
+from fedonce.ids import keys_of
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.tables import Table
 from tests.conftest import make_table
@@ -23,6 +25,35 @@ def trained():
     host = Host("bank", epochs=2)
     host.aggregate(X[:, :4], y, [message])
     return host, guest, X, y
+
+
+def test_the_guests_values_take_no_more_memory_than_allowed():
+    """The finding: one row of 2^17 values made the host take 7 GB for the rows that the guest did not have."""
+    X, y = make_table(2000)
+    ids = np.array([f"c{i}" for i in range(2000)], dtype=object)
+    d = 2**17
+    one = Representation(
+        "shop",
+        np.zeros((1, d), np.float32),
+        "rows",
+        32,
+        ids=keys_of("hashed", ids[:1], None, "local", ()),
+        naming="hashed",
+    )
+    own = replace(Table.of(X), ids=ids)
+    host = Host("bank", epochs=1, max_memory=10**9)
+    tracemalloc.start()
+    with pytest.raises(
+        InputError, match=r"1.05 GB \(2,000 rows of 131,072 values\), .*1 GB \(max_memory\).*fewer values"
+    ):
+        host.aggregate(own, y, [one])
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
+    host.max_memory = None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fedonce.sizes.machine_memory", lambda: 4 * 10**9)
+        with pytest.raises(InputError, match="the limit is 1 GB .a quarter of this machine's memory."):
+            host.aggregate(own, y, [one])
 
 
 def test_a_guest_s_message_says_what_it_is():

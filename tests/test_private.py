@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 from dataclasses import replace
@@ -31,6 +32,7 @@ from fedonce import (
 from fedonce.aggregation import PAPER, PRIVATE_CLASSES
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.preparation import Public
+from fedonce.privacy import accountants
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.noise import SecretRandom
 
@@ -336,13 +338,55 @@ def test_host_refuses_messages_without_or_beyond_the_plan():
     richer = plan_for(400, epsilon=60.0)
     loud = Guest("shop", "pca", 2, purse=purse_of(richer, "shop"), public=public).learn(X[:, 4:])
     host = Host("host", purse=purse_of(plan, "host"), public=public, plan=plan, labels=[0, 1])
-    with pytest.raises(BudgetError, match="the plan has 4.*'shop'"):
+    with pytest.raises(MessageError, match="'shop' is refused: it spent on 'PCA: mean' noise .*the plan has noise"):
         host.aggregate(X[:, :4], y, [loud])
     assert host.purse.spent == []  # refused before the host spent anything
     other = Guest("shop", "pca", 2, purse=purse_of(plan, "shop"), public=public, run="monday").learn(X[:, 4:])
     host = Host("host", purse=purse_of(plan, "host"), public=public, plan=plan, labels=[0, 1])
     with pytest.raises(MessageError, match="run 'monday'"):
         host.aggregate(X[:, :4], y, [other])
+
+
+MEAN, RADIUS, MOMENTS = (f"PCA: {what}" for what in ("mean", "radius", "second moments"))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda lines: [lines[0] | {"noise": 0.05}, *lines[1:]], MEAN),
+        (lambda lines: [lines[0], lines[1] | {"times": 2}, lines[2]], RADIUS),
+        (lambda lines: lines[:2], MOMENTS),
+        (lambda lines: [*lines, lines[0]], MEAN),
+        (lambda lines: [*lines, {"what": "more", "noise": 0.06, "rate": 0.3, "steps": 10**7}], "more"),
+        (
+            lambda lines: [{"what": f"{i}", "noise": 0.05 + i / 1e3, "rate": 0.9, "steps": 1 + i} for i in range(16)],
+            "0",
+        ),
+    ],
+)
+def test_what_a_guest_spent_is_compared_with_its_plan_and_not_priced(change, named, monkeypatch):
+    X, y = problem(200)
+    plan = plan_for(200)
+    public = Public((-1, 1))
+    message = Guest("shop", "pca", 2, purse=purse_of(plan, "shop"), public=public).learn(X[:, 4:])
+    lines = [{key: value for key, value in line.items() if key != "nominal"} for line in json.loads(message.spent)]
+    host = Host("host", purse=purse_of(plan, "host"), public=public, plan=plan, labels=[0, 1])
+    host.spent_of(replace(message, spent=json.dumps(lines)))  # as planned
+    monkeypatch.setattr(accountants, "_price", lambda *_: pytest.fail("an accountant ran"))
+    with pytest.raises(MessageError, match=f"'shop' is refused: .*{named!r}.*learn with this plan"):
+        host.aggregate(X[:, :4], y, [replace(message, spent=json.dumps(change(lines)))])
+    assert host.purse.spent == []
+    stranger = replace(message, party="post")
+    with pytest.raises(MessageError, match="'post' is refused: the plan has no such party"):
+        host.spent_of(stranger)
+
+
+def test_a_mark_that_nothing_is_guaranteed_is_not_taken_off():
+    plan = plan_for(200)
+    marked = replace(plan, entries=tuple(replace(entry, nominal=True) for entry in plan.entries))
+    with pytest.raises(MessageError, match="'shop'.*nominal"):
+        marked.check_spent("shop", plan.of("shop"))
+    plan.check_spent("shop", marked.of("shop"))  # to say less is allowed
 
 
 def test_a_guest_cannot_spend_twice():

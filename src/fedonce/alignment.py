@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 
 from fedonce import ids as row_ids
 from fedonce.envelope import Envelope, Refusal, is_name, pack, unpack
-from fedonce.errors import InputError, parameter_error
+from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.extras import require
 from fedonce.ids import Ids, Keys
+from fedonce.names import MUST_BE, check_name, is_party_name, why_not
 
 REQUEST, RESPONSE, STATE, ROWS = "alignment request", "alignment response", "alignment state", "rows file"
 REVEAL = ("both", "host")
@@ -124,7 +125,7 @@ def request(ids: Ids, host: str, run: str, reveal: str = "both", forms: Sequence
     forms : sequence of str
         How ids are made alike first: "trim", "lower", "nfkc".
     """
-    _check_names("alignment.request", host=host, run=run)
+    _check_names("alignment.request", run, host=host)
     if reveal not in REVEAL:
         raise parameter_error("alignment.request", "reveal", "'both' or 'host'", reveal)
     forms = row_ids.parse_forms(",".join(forms))
@@ -157,7 +158,8 @@ def respond(data: bytes, ids: Ids, guest: str, forms: Sequence[str] = (), at_mos
         Refuse requests for more ids: a host can ask about ids that it does not have.
     """
     asked = Request.from_bytes(data)
-    _check_names("alignment.respond", guest=guest)
+    _refuse_odd_name(REQUEST, asked.host)
+    _check_names("alignment.respond", asked.run, guest=guest)
     _check_request(asked, guest, row_ids.parse_forms(",".join(forms)), at_most)
     own, _ = _sorted(ids, asked.forms, guest)
     psi = _library()
@@ -201,6 +203,7 @@ def finish(state: bytes, response: bytes, ids: Ids) -> Matched:
         )
     envelope = unpack(response, RESPONSE, RESPONSE_KEYS)
     guest = envelope.header["party"]
+    _refuse_odd_name(RESPONSE, guest)
     answers, held = _answers(envelope, kept)
     found = _intersection(kept.key, answers, held, Refusal(RESPONSE, guest))
     if not len(found):
@@ -239,7 +242,8 @@ def agreed_rows(
     salt : bytes, optional
         32 bytes that nobody can guess (`Matched.salt`); default: new ones.
     """
-    _check_names("alignment.agreed_rows", host=host, guest=guest, run=run)
+    for parameter, name in (("host", host), ("guest", guest), ("run", run)):  # parties of an old model may have any
+        _check_text("alignment.agreed_rows", parameter, name)
     forms = row_ids.parse_forms(",".join(forms))
     if not len(ids):
         raise InputError(f"Parties {host!r} and {guest!r} share no row; there is nothing to agree on.")
@@ -414,10 +418,21 @@ def _is_hex(text: str, digits: int) -> bool:
     return re.fullmatch(f"[0-9a-f]{{{digits}}}", text) is not None
 
 
-def _check_names(owner: str, **names: str) -> None:
-    for parameter, name in names.items():
-        if not is_name(name):
-            raise parameter_error(owner, parameter, "printable text of 1 to 100 bytes", name)
+def _check_names(owner: str, run: str, **parties: str) -> None:
+    _check_text(owner, "run", run)
+    for parameter, name in parties.items():
+        check_name(owner, parameter, name)
+
+
+def _check_text(owner: str, parameter: str, name: str) -> None:
+    if not is_name(name):
+        raise parameter_error(owner, parameter, "printable text of 1 to 100 bytes", name)
+
+
+def _refuse_odd_name(kind: str, party: str) -> None:
+    """Refuse a file of somebody whose name looks like another's, or could."""
+    if not is_party_name(party):
+        raise MessageError(f"The {kind} is refused: its party's name must be {MUST_BE}. Got {why_not(party)}.")
 
 
 def _library() -> Any:

@@ -18,6 +18,9 @@ from fedonce.cli_options import (
     Id,
     Inbox,
     LeastGuests,
+    MaxDim,
+    MaxMemory,
+    MaxMessage,
     Model,
     NeededGuests,
     NeededOverlap,
@@ -57,6 +60,9 @@ def fit(
         Training("--refit", help="Train the model in --out again, with its messages and those that came since."),
     ] = False,
     replace: Replace = False,
+    max_dim: MaxDim = None,
+    max_message: MaxMessage = None,
+    max_memory: MaxMemory = None,
     verify: Verify = None,
     key: PrivateKeyFile = None,
     rows: RowsFiles = None,
@@ -104,11 +110,13 @@ def fit(
             forms=parse_forms(normalise_ids) or (before.forms if before else ()),
         )  # fmt: skip
         party.reading = reading
+        party.dims = dict(before.dims) if before else {}  # whom it knows already
         kept = storage.load(out, "host").messages if before else {}
         sizes = before.received if before else {}
         incoming = workflow.Incoming(
-            guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
-        )
+            guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
+            max_dim, max_message, max_memory,
+        )  # fmt: skip
         incoming.prepare(party)
         engine = incoming.engine(run, least, tell, kept, sizes)
         party.check_label(y, own.n_rows)  # before anybody waits
@@ -182,6 +190,9 @@ def predict(
     min_overlap: NeededOverlap = None,
     allow_absent: AllowAbsent = False,
     strict: Strict = False,
+    max_dim: MaxDim = None,
+    max_message: MaxMessage = None,
+    max_memory: MaxMemory = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -196,8 +207,9 @@ def predict(
 
     check_ending(out)
     incoming = workflow.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
-    )
+        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
+        max_dim, max_message, max_memory,
+    )  # fmt: skip
     care = workflow.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
         done = workflow.predict(table, model, incoming, tell, care=care)
@@ -227,6 +239,9 @@ def evaluate(
     min_overlap: NeededOverlap = None,
     allow_absent: AllowAbsent = False,
     strict: Strict = False,
+    max_dim: MaxDim = None,
+    max_message: MaxMessage = None,
+    max_memory: MaxMemory = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -235,8 +250,9 @@ def evaluate(
     from fedonce.presence import Needed
 
     incoming = workflow.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
-    )
+        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
+        max_dim, max_message, max_memory,
+    )  # fmt: skip
     care = workflow.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
         done = workflow.predict(table, model, incoming, tell, labelled=True, care=care)
@@ -268,6 +284,9 @@ def explain(
     min_overlap: NeededOverlap = None,
     allow_absent: AllowAbsent = False,
     strict: Strict = False,
+    max_dim: MaxDim = None,
+    max_message: MaxMessage = None,
+    max_memory: MaxMemory = None,
     repeats: Annotated[int, typer.Option(help="How often each party is shuffled.", min=1)] = 5,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -281,8 +300,9 @@ def explain(
 
     importance.check_plot(out)
     incoming = workflow.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace
-    )
+        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
+        max_dim, max_message, max_memory,
+    )  # fmt: skip
     care = workflow.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
         done = workflow.predict(table, model, incoming, tell, labelled=True, care=care)

@@ -48,7 +48,11 @@ Inbox = Annotated[Path | None, Messages(help="Folder in which messages arrive.")
 Expect = Annotated[str | None, Messages(help="Guests to wait for, with commas.")]
 Deadline = Annotated[str, Messages(help="How long to wait for them: 90s, 30m, 2h, 1d.")]
 Verify = Annotated[
-    list[str] | None, Messages("--verify", help="NAME=KEY: that guest's message must be signed with the key.")
+    list[str] | None,
+    Messages(
+        "--verify",
+        help="NAME=KEY: that guest's message must be signed with the key. Messages without a key are refused.",
+    ),
 ]
 Replace = Annotated[
     bool, Messages("--replace", help="A second, different message of a guest takes the place of the first.")
@@ -80,5 +84,21 @@ AllowAbsent = Annotated[
 Strict = Annotated[
     bool,
     Messages("--strict", help="Refuse messages that do not look like those of the training, instead of a warning."),
+]
+MaxDim = Annotated[
+    int | None,
+    Messages("--max-dim", help="Most values per row of a message. Default: 1,024, or the model's own.", min=1),
+]
+MaxMessage = Annotated[
+    str | None,
+    Messages("--max-message", help="Largest file that is read, as in 500MB. Default: 4GB.", show_default=False),
+]
+MaxMemory = Annotated[
+    str | None,
+    Messages(
+        "--max-memory",
+        help="Most memory for the guests' values, as in 8GB. Default: a quarter of the machine's.",
+        show_default=False,
+    ),
 ]
 LeastGuests = Annotated[int, Messages("--min-guests", help="With fewer, stop (exit code 6).", min=0)]

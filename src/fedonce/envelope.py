@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from fedonce.errors import MessageError
+from fedonce.sizes import MESSAGE_LIMIT, in_words
 
 VERSION = "3"
 HEADER_LIMIT = 3072  # bytes of header; with its scale this keeps a message without ids under payload + 4 KiB
@@ -88,9 +89,7 @@ def unpack(
         With the party's name (`party`, or the one that the file claims) and what is wrong.
     """
     header = read_header(data, kind, keys, party, optional)
-    fail = Refusal(kind, party if party is not None else header["party"])
-    if party is not None and header["party"] != party:
-        raise fail(f"it says that it is from party {header['party']!r}")
+    fail = Refusal(kind, header["party"])
     try:
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
@@ -131,6 +130,8 @@ def read_header(
         raise fail("its header must be texts")
     if not is_name(header["party"]):
         raise fail("its party is not a name: printable text of 1 to 100 bytes")
+    if party is not None and header["party"] != party:
+        raise fail(f"it says that it is from party {header['party']!r}")
     return header
 
 
@@ -152,16 +153,29 @@ def is_name(name: object) -> bool:
     return isinstance(name, str) and name.isprintable() and 1 <= len(name.encode(errors="replace")) <= 100
 
 
-def read_bytes(path: str | Path, what: str = "file") -> bytes:
-    """Return a file's bytes, or say clearly why not."""
+def read_bytes(
+    path: str | Path, what: str = "file", most: int = MESSAGE_LIMIT, look: Callable[[bytes, int], None] | None = None
+) -> bytes:
+    """Return a file's bytes, or say clearly why not.
+
+    A file is judged before it is read: by its size, which may be `most` bytes, by its header, and by `look`, which is given the
+    file's first bytes (the header is among them) and its size.
+    """
     try:
         if not Path(path).is_file() and Path(path).exists():
             raise MessageError(f"The {what} {path} cannot be read: it is a folder or a device, not a file.")
         with Path(path).open("rb") as file:
             size, start = os.fstat(file.fileno()).st_size, file.read(8 + HEADER_LIMIT)
+            if size > most:
+                raise MessageError(
+                    f"The {what} {path} is refused: it has {size:,} bytes, and the limit is {in_words(most)} (max_message)."
+                )
             if size > len(start) and not start.startswith(SEALED) and size != _announced(start):
                 raise MessageError(f"The {what} {path} is refused: it is not a file of fedonce's, or it is cut short.")
-            return start + file.read()
+            if look is not None:
+                look(start, size)
+            file.seek(0)
+            return file.read(size)  # no more, should it have grown meanwhile
     except OSError as error:
         raise MessageError(f"The {what} {path} cannot be read: {error.strerror}.") from None
 

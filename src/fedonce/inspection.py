@@ -9,7 +9,7 @@ from typing import Any
 from fedonce import alignment, envelope
 from fedonce.crypto import PrivateKey, PublicKey, signed_by, unseal
 from fedonce.errors import MessageError
-from fedonce.message import Representation
+from fedonce.message import DIM_LIMIT, Representation
 from fedonce.privacy.ledger import describe, from_text
 
 FORMS = {
@@ -32,7 +32,7 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
             sealed = "yes, opened here" if data is not raw else "no"
             told = {"file": str(path), "bytes": len(raw), "kind": envelope.kind_of(data), **about(data)}
             return {**told, "signature": "none: files of an alignment are not signed", "sealed": sealed}
-        message = Representation.from_bytes(data)
+        message = Representation.from_bytes(data, max_dim=DIM_LIMIT)
     except MessageError as error:
         raise MessageError(f"{error} ({path})") from None
     return describe_message(message, len(raw), str(path), data is not raw, verify)

@@ -69,13 +69,7 @@ class HostRows:
             raise _refused(
                 message, f"its ids were normalised {theirs}, the host's {ours}; use the same --normalise-ids"
             )
-        if message.naming.startswith("keyed"):
-            if self.secret is None:
-                raise _refused(message, "its ids are hashed with a secret; name the file of the secret (--secret)")
-            if message.naming != f"keyed {fingerprint(self.secret)}":
-                raise _refused(
-                    message, "its ids are hashed with another secret than the host's; both sides need the same file"
-                )
+        check_naming(message, self.secret)
         if repeated(keys) is not None:
             raise _refused(message, "it has two values for the same row")
         if message.naming not in self._keys:
@@ -101,6 +95,21 @@ class HostRows:
             places = places[message.present]
         taken = np.flatnonzero(places >= 0)
         return places[taken], taken
+
+
+def check_naming(message: Representation, secret: bytes | None) -> None:
+    """Refuse a message whose ids are not made with the host's secret, where it has one, or with one that the host lacks."""
+    keyed = message.naming.startswith("keyed")
+    if keyed and secret is None:
+        raise _refused(message, "its ids are hashed with a secret; name the file of the secret (--secret)")
+    if keyed and secret is not None and message.naming != f"keyed {fingerprint(secret)}":
+        raise _refused(message, "its ids are hashed with another secret than the host's; both sides need the same file")
+    if secret is not None and message.naming and not keyed:
+        raise _refused(
+            message,
+            f"its ids are {message.naming}, made without the secret: anybody could have made them. Let the guest use the secret, "
+            "or leave the host's out (--secret)",
+        )
 
 
 def _refused(message: Representation, why: str) -> MessageError:

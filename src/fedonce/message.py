@@ -21,12 +21,14 @@ from fedonce import envelope
 from fedonce.disk import write_file
 from fedonce.envelope import Refusal
 from fedonce.errors import MessageError, parameter_error
+from fedonce.sizes import MESSAGE_LIMIT
 
 KIND = "message"
 BITS = (32, 16, 8, 4)
 SCALES_LIMIT = 64  # so many columns have a scale each; wider representations share one
 ROWS_LIMIT = 2**40
 DIM_LIMIT = 2**20
+MAX_DIM = 1024  # values per row that a receiver takes who has not asked for more
 VALUE_LIMIT = 1e12  # representations are of moderate size; larger numbers would upset the host's arithmetic
 ID_LIMIT = 256  # bytes of an id
 _KEYS = ("run", "party", "rows", "n", "d", "bits", "learner", "noise", "note", "spent")
@@ -176,7 +178,7 @@ class Representation:
 
     @property
     def dim(self) -> int:
-        """Number of values a row."""
+        """Number of values per row."""
         return int(self.values.shape[1])
 
     @property
@@ -239,8 +241,8 @@ class Representation:
         return self.codes if self.bits == 8 else _pack_nibbles(self.codes)
 
     @classmethod
-    def from_bytes(cls, data: bytes, party: str | None = None) -> Representation:
-        """Read a message from another party, trusting nothing of it.
+    def from_bytes(cls, data: bytes, party: str | None = None, max_dim: int = MAX_DIM) -> Representation:
+        """Read a message from another party, trusting nothing of it; one of more than `max_dim` values per row is refused.
 
         Raises
         ------
@@ -249,21 +251,49 @@ class Representation:
         """
         if not isinstance(data, bytes | bytearray | memoryview):
             raise parameter_error("from_bytes", "data", "the bytes of a message (for a path, use from_file)", data)
-        read = envelope.unpack(bytes(data), KIND, _KEYS, party, _OPTIONAL)
-        fail = _Failure(read.header["party"])
-        n, d, bits = (fail.integer(read.header, key) for key in ("n", "d", "bits"))
-        if bits not in BITS or not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
-            raise fail(f"n={n}, d={d}, bits={bits} are not the sizes of a message")
-        return _decode(cls, read, n, d, bits, fail)
+        data = bytes(data)
+        n, d, bits = check_start(data, len(data), party, max_dim)
+        read = envelope.unpack(data, KIND, _KEYS, party, _OPTIONAL)
+        return _decode(cls, read, n, d, bits, _Failure(read.header["party"]))
 
     def to_file(self, path: str | Path) -> Path:
         """Write the message as a `*.fedonce` file, whole or not at all."""
         return write_file(path, self.to_bytes())
 
     @classmethod
-    def from_file(cls, path: str | Path, party: str | None = None) -> Representation:
-        """Read a `*.fedonce` file, as carefully as `from_bytes`."""
-        return cls.from_bytes(envelope.read_bytes(path, "message"), party)
+    def from_file(
+        cls, path: str | Path, party: str | None = None, max_dim: int = MAX_DIM, max_message: int = MESSAGE_LIMIT
+    ) -> Representation:
+        """Read a `*.fedonce` file of at most `max_message` bytes, as carefully as `from_bytes`."""
+
+        def look(start: bytes, size: int) -> None:
+            check_start(start, size, party, max_dim)
+
+        return cls.from_bytes(envelope.read_bytes(path, "message", max_message, look), party, max_dim)
+
+
+def check_start(start: bytes, size: int, party: str | None = None, max_dim: int = MAX_DIM) -> tuple[int, int, int]:
+    """Return the rows, values per row and bits that a message's header announces, judged before the rest is read.
+
+    `start` are its first bytes, the header among them, `size` is how many there are in all.
+
+    Raises
+    ------
+    MessageError
+        As `Representation.from_bytes`.
+    """
+    header = envelope.read_header(start, KIND, _KEYS, party, _OPTIONAL)
+    fail = _Failure(header["party"])
+    n, d, bits = (fail.integer(header, key) for key in ("n", "d", "bits"))
+    if bits not in BITS or not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
+        raise fail(f"n={n}, d={d}, bits={bits} are not the sizes of a message")
+    if d > max_dim:
+        raise fail(f"it has {d} values per row, and the limit is {max_dim} (max_dim); let the guest send fewer (dim)")
+    # Header, values, scale, and for each row a mark and an id: nothing else is in a message.
+    most = 8 + envelope.HEADER_LIMIT + ceil(n * d * bits / 8) + 8 * SCALES_LIMIT + n * (ID_LIMIT + 1)
+    if size > most:
+        raise fail(f"it has {size:,} bytes, and {n} rows of {d} values take no more than {most:,}")
+    return n, d, bits
 
 
 _FLOAT16_RANGE = (-65504.0, 65504.0)

@@ -27,6 +27,7 @@ from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.learners import Auto, NetworkLearner
 from fedonce.matching import HostRows
 from fedonce.message import BITS, SCALES_LIMIT, Representation, Scale, Traffic, row_digest
+from fedonce.message import DIM_LIMIT as FORMAT_DIM
 from fedonce.networks import TUNED_HIDDEN, Correction, code_sizes, encoder
 from fedonce.party import Guest, Host, Tuned, arrange
 from fedonce.randomness import party_generator, torch_seeded
@@ -284,7 +285,8 @@ class HostSide:
         return total
 
     def _read(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
-        messages = {party: Representation.from_bytes(data, party) for party, data in received.items()}
+        # How many values a message may have is compared with its opening, or with the training, by whoever asked for it.
+        messages = {party: Representation.from_bytes(data, party, FORMAT_DIM) for party, data in received.items()}
         for party, message in messages.items():
             traffic.add(message, len(received[party]))
         return messages
@@ -401,7 +403,7 @@ class GuestSide:
 
     def backward(self, data: bytes) -> None:
         """Take a step by the gradient that the host sent."""
-        gradient = Representation.from_bytes(data, self.host)
+        gradient = Representation.from_bytes(data, self.host, FORMAT_DIM)
         if self.batch is None or self.outputs is None:
             raise MessageError(f"Party {self.guest.name!r} got a gradient without having sent values.")
         expected = (self.guest.run, _batch_digest(self.batch), tuple(self.outputs.shape))

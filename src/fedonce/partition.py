@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedonce.envelope import is_name
 from fedonce.errors import InputError, parameter_error
+from fedonce.names import MUST_BE, is_party_name, why_not
 from fedonce.tables import Table
 
 
@@ -221,8 +221,8 @@ def _positions_by_name(names: Sequence[Hashable]) -> dict[Hashable, int]:
 
 
 def _block(party: object, columns: object, lookup: Mapping[Hashable, int], n_columns: int, owner: str) -> Block:
-    if not is_name(party):
-        raise parameter_error(owner, "parties", "keyed by names (printable text of 1 to 100 bytes)", party)
+    if not is_party_name(party):
+        raise InputError(f"The 'parties' parameter of {owner} must be keyed by names: {MUST_BE}. Got {why_not(party)}.")
     shape = columns.shape if isinstance(columns, Pixels) else None
     listed = columns.columns if isinstance(columns, Pixels) else columns
     if isinstance(listed, slice):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce import multiround
-from fedonce.message import Representation, Traffic
+from fedonce.message import DIM_LIMIT, Representation, Traffic
 from fedonce.multiround import Rounds
 from fedonce.party import Host
 from fedonce.training import Epoch
@@ -115,6 +115,8 @@ def collect(received: Mapping[str, bytes], moved: Mapping[str, int]) -> tuple[di
     """Read the guests' messages, trusting none, and count what was sent: their own bytes, or more where more was moved."""
     representations, traffic = {}, Traffic()
     for party, data in received.items():
-        representations[party] = Representation.from_bytes(data, party)
+        representations[party] = Representation.from_bytes(
+            data, party, DIM_LIMIT
+        )  # how many were asked for, engines know
         traffic.add(representations[party], moved.get(party, len(data)))
     return representations, traffic

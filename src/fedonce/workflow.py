@@ -22,7 +22,7 @@ from fedonce.engine.files import FilesEngine
 from fedonce.envelope import kind_of, read_bytes
 from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError, quoted
 from fedonce.ids import Naming
-from fedonce.message import Representation
+from fedonce.message import MAX_DIM, Representation
 from fedonce.party import Guest, Host
 from fedonce.party.guest import GUESSABLE
 from fedonce.preparation import Public
@@ -30,6 +30,7 @@ from fedonce.presence import Needed, check_present
 from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
 from fedonce.privacy.noise import SecretRandom
 from fedonce.reading import Reading
+from fedonce.sizes import MESSAGE_LIMIT, size
 from fedonce.tablefiles import read_table
 from fedonce.tables import Table, as_text, did_you_mean, is_missing
 from fedonce.terminal import Tell, pairs
@@ -322,23 +323,30 @@ class Incoming:
     rows: Sequence[Path]
     secret: Path | None
     replace: bool
+    max_dim: int | None = None
+    max_message: str | None = None
+    max_memory: str | None = None
 
     def prepare(self, party: Host) -> None:
-        """Give the host what it needs to match rows."""
+        """Give the host what it needs to match rows, and how much memory it may take for them."""
         party.secret = None if self.secret is None else read_secret(self.secret)
+        party.max_memory = None if self.max_memory is None else size(self.max_memory)
         party.agreed = tuple(agreed(path, private_key(self.key)) for path in self.rows)
 
     def engine(
         self, run: str, least: int, tell: Tell, kept: Mapping[str, bytes] | None = None,
-        kept_sizes: Mapping[str, int] | None = None, members: Sequence[str] = (),
+        kept_sizes: Mapping[str, int] | None = None, members: Mapping[str, int] | None = None,
     ) -> FilesEngine:  # fmt: skip
-        """Return the engine that collects the messages."""
+        """Return the engine that collects the messages; `members` are a model's guests and their values per row."""
         if self.inbox is None and (self.expect or self.deadline):
             option = "--expect" if self.expect else "--deadline"
             raise InputError(f"Say with --inbox DIR in which folder messages arrive, or leave {option} out.")
         return FilesEngine(
             run, self.files, self.inbox, self.expect, self.deadline, least, public_keys(self.verify), private_key(self.key),
-            self.replace, kept or {}, kept_sizes or {}, members, tell,
+            self.replace, kept or {}, kept_sizes or {}, tuple(members or ()), tell,
+            max_dim=self.max_dim or max((MAX_DIM, *(members or {}).values())),
+            max_message=MESSAGE_LIMIT if self.max_message is None else size(self.max_message),
+            secret=None if self.secret is None else read_secret(self.secret),
         )  # fmt: skip
 
 
@@ -388,7 +396,7 @@ def predict(
         label, own = own.pop(party.reading.label)
     if incoming.inbox is not None and not incoming.expect:
         incoming = replace(incoming, expect=tuple(party.dims))
-    engine = incoming.engine(party.run, 0, tell, members=tuple(party.dims))
+    engine = incoming.engine(party.run, 0, tell, members=party.dims)
     prediction = protocol.predict(party, own, engine)
     (care or Care()).check(party, prediction, engine.refused)
     for name, share in prediction.overlap.items():

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import json
 import os
+import resource
 import threading
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from fedonce import AbsentPartyError, Guest, InputError, MessageError
+from fedonce import AbsentPartyError, Guest, InputError, MessageError, Representation, envelope
 from fedonce.crypto import new_keys, read_private, read_public, seal
 from fedonce.engine import files
 from fedonce.engine.files import FilesEngine
 from fedonce.errors import FedOnceWarning
+from fedonce.names import KeptName
 from tests.conftest import make_table
 
 LONG = 60.0  # seconds that no test waits for
@@ -283,12 +288,27 @@ def test_signatures_are_asked_for_by_guest(tmp_path, keys):
     unsigned = put(tmp_path, "unsigned.fedonce", message().to_bytes())
     with pytest.raises(MessageError, match=f"unsigned.fedonce is refused: it is not signed.*{public.fingerprint}"):
         FilesEngine("june", [unsigned], verify={"shop": public}).learn()
-    both = FilesEngine("june", [unsigned], tmp_path, ["post", "shop"], verify={"post": public})
-    assert list(both.learn()) == ["shop"]  # nobody asked for the shop's signature
+
+
+def test_with_any_key_every_message_must_be_verified(tmp_path, keys):
+    private, public = keys["shop"]
+    put(tmp_path, "shop.fedonce", signed(message(), private).to_bytes())
+    stranger = put(tmp_path, "post.fedonce", signed(message("post"), private).to_bytes())
+    engine = FilesEngine("june", inbox=tmp_path, verify={"shop": public})
+    assert list(engine.learn()) == ["shop"]
+    assert "keys to verify 'shop' and none for it" in engine.refused["post.fedonce"]
+    with pytest.raises(MessageError, match="keys to verify 'shop' and none for it.*--verify post=KEY"):
+        FilesEngine("june", [stranger], verify={"shop": public}).learn()
+    kept = {"post": stranger.read_bytes()}  # it was taken before, and lies in the host's own folder
+    assert list(FilesEngine("june", [tmp_path / "shop.fedonce"], verify={"shop": public}, kept=kept).learn()) == [
+        "post",
+        "shop",
+    ]
 
 
 def test_a_key_of_somebody_else_is_an_error_at_training_and_a_warning_at_prediction(tmp_path, keys):
-    path, verify = put(tmp_path, "shop.fedonce", message().to_bytes()), {"post": keys["shop"][1]}
+    sent = signed(message(), keys["shop"][0]).to_bytes()
+    path, verify = put(tmp_path, "shop.fedonce", sent), {"shop": keys["shop"][1], "post": keys["shop"][1]}
     with pytest.raises(InputError, match=r"key to verify 'post' \(--verify\), and messages are from 'shop'; write"):
         FilesEngine("june", [path], verify=verify).learn()
     begin = time.monotonic()
@@ -323,3 +343,77 @@ def test_a_message_without_a_valid_signature_does_not_replace_one_that_has(tmp_p
     engine = FilesEngine("june", inbox=tmp_path, expect=["shop"], verify={"shop": public}, replace=True)
     assert engine.learn() == {"shop": good}
     assert list(engine.refused) == ["later.fedonce"]
+
+
+@pytest.fixture
+def little_memory():
+    """Let a test take little address space beyond what it has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + 2**28, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.parametrize("start", [b"fedonce sealed 1\n", b"", message().to_bytes()])
+def test_a_file_is_judged_before_it_is_read(tmp_path, keys, little_memory, start):
+    for size in (6 * 2**30, 2**30):
+        path = tmp_path / f"{size}.fedonce"
+        path.write_bytes(start)
+        os.truncate(path, size)  # it takes no room on the disk
+    for key in (None, keys["bank"][0]):
+        engine = FilesEngine("june", inbox=tmp_path, least=0, key=key, max_message=2**29)
+        assert engine.learn() == {}
+        assert all("max_message" in why for why in engine.refused.values())
+    engine = FilesEngine("june", inbox=tmp_path, least=0)  # without the key a sealed file is of no use
+    assert engine.learn() == {}
+    assert "the limit is 4 GB (max_message)" in engine.refused[f"{6 * 2**30}.fedonce"]
+    assert len(engine.refused) == 2
+
+
+def wide(d, n=1):
+    """Return a message of many values per row in few bytes."""
+    header, _ = Representation.from_bytes(message().to_bytes())._content()
+    values = np.zeros(-(-n * d // 2), np.uint8)
+    scale = {name: np.zeros(d if d <= 64 else 1, np.float32) for name in ("low", "high")}
+    return envelope.pack("message", header | {"n": str(n), "d": str(d), "bits": "4"}, {"values": values, **scale})
+
+
+@pytest.mark.parametrize("d", [1025, 2**17, 2**20])
+def test_more_values_per_row_than_the_limit_are_refused_before_they_are_decoded(tmp_path, d):
+    path = put(tmp_path, "shop.fedonce", wide(d))
+    tracemalloc.start()
+    with pytest.raises(
+        MessageError, match=rf"'shop' is refused: it has {d} values per row, and the limit is 1024 \(max_dim\)"
+    ):
+        FilesEngine("june", [path]).learn()
+    assert tracemalloc.get_traced_memory()[1] < 2**18
+    tracemalloc.stop()
+    if d == 1025:
+        assert list(FilesEngine("june", [path], max_dim=d).learn()) == ["shop"]
+
+
+def test_a_file_larger_than_its_header_says_is_refused_before_it_is_read(tmp_path, little_memory):
+    """Whoever makes files can announce a tensor of any size; so many rows of so many values have their own."""
+    header, tensors = Representation.from_bytes(message().to_bytes())._content()
+    data = envelope.pack("message", header, tensors | {"more": np.zeros(0, np.uint8)})
+    length = int.from_bytes(data[:8], "little")
+    texts = json.loads(data[8 : 8 + length])
+    end = max(entry["data_offsets"][1] for name, entry in texts.items() if name != "__metadata__")
+    texts["more"] |= {"shape": [2**30], "data_offsets": [end, end + 2**30]}
+    head = json.dumps(texts, sort_keys=True, separators=(",", ":")).encode()
+    path = put(tmp_path, "shop.fedonce", len(head).to_bytes(8, "little") + head + data[8 + length :])
+    os.truncate(path, 8 + len(head) + end + 2**30)
+    with pytest.raises(MessageError, match="30 rows of 2 values take no more than"):
+        FilesEngine("june", [path]).learn()
+
+
+def test_names_that_look_alike_are_refused_unless_the_model_has_them(tmp_path):
+    old = "m\u00fcller"
+    data = message(KeptName(old)).to_bytes()
+    path = put(tmp_path, "old.fedonce", data)
+    with pytest.raises(MessageError, match=r"old.fedonce is refused: its party's name must be ASCII .*'m\\xfcller'"):
+        FilesEngine("june", [path]).learn()
+    assert FilesEngine("june", [path], members=[old]).represent() == {old: data}
+    assert FilesEngine("june", kept={old: data}).learn() == {old: data}
+    assert Representation.from_bytes(data).party == old

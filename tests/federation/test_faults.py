@@ -159,6 +159,28 @@ def test_guest_that_answers_twice(federation, monkeypatch):
     federation.settle()
 
 
+LARGE = """
+import os
+from nvflare.app_common.streamers.file_streamer import FileStreamer
+stream_file = FileStreamer.stream_file
+def large(**given):
+    os.truncate(given["file_name"], 64 << 20)
+    return stream_file(**given)
+FileStreamer.stream_file = staticmethod(large)
+"""
+
+
+def test_guest_that_sends_more_than_the_host_takes(federation, monkeypatch):
+    federation.start("bank", "telco")
+    patched(federation, "shop", monkeypatch, LARGE)
+    told = federation.outcome(federation.fit(federation.write_run(max_message="1MB")), 60 + TRAINING)
+    assert told["took part"] == ["telco"]
+    assert told["refused"] == {"shop": "its message is larger than 1 MB, the most that the host takes (max_message)"}
+    kit = federation.kit("bank").path
+    assert max(path.stat().st_size for path in kit.rglob("*") if path.is_file()) < 10 * 2**20
+    federation.settle()
+
+
 def test_guest_with_other_rows(federation):
     table = federation.folder / "shop.csv"
     table.write_text(table.read_text().replace("k", "x"))

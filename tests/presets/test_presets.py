@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from fedonce import NCF, BudgetError, FedOnceClassifier, FedOnceRegressor, InputError, presets
 from fedonce.learners import NAT
+from fedonce.privacy.ledger import LEAST_RATE, STEPS_LIMIT
 from tests.conftest import make_table
 
 NAMES = {
@@ -207,3 +209,14 @@ def test_level_1_is_the_papers_and_must_be_asked_for_by_name():
     assert model.ledger_.nominal
     assert model.ledger_.delta == settings["delta"]
     assert model.predict(X).shape == y.shape
+
+
+def test_the_paper_s_private_settings_can_be_priced():
+    """What other parties may say is bounded: what the paper does must lie within the bounds, also on a million rows."""
+    rows = 10**6
+    text = (resources.files("fedonce.presets") / "level1.toml").read_text()
+    found = [(int(batch), int(epochs)) for batch, epochs in re.findall(r"batch = (\d+), epochs = (\d+)", text)]
+    assert len(found) > 40
+    for batch, epochs in found:
+        assert epochs * rows / batch <= STEPS_LIMIT
+        assert batch / rows >= LEAST_RATE

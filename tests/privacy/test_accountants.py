@@ -129,3 +129,21 @@ def test_without_the_library_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(InputError, match=r"dp_accounting.*pip install 'fedonce\[privacy\]'"):
         accountants.epsilon([Gaussian(1.2345)], DELTA)  # which no other test prices
+
+
+@pytest.mark.parametrize("accountant", accountants.ACCOUNTANTS)
+@pytest.mark.parametrize(
+    "event", [SampledGaussian(0.01, 0.5, 10**8), SampledGaussian(0.05, 1e-9, 10**7), Gaussian(0.05, 10**7)]
+)
+def test_a_price_beyond_all_measure_is_a_number_and_no_error(event, accountant):
+    assert accountants.epsilon([event], 1e-5, accountant) > 1e6
+
+
+def test_the_more_kinds_of_steps_the_coarser_the_grid():
+    def points(kinds, spread):
+        return kinds * 2 * spread / accountants._grid([SampledGaussian(1.0, 0.1, 1)] * kinds, spread)
+
+    for spread in (1, 30, 1000, 1e7):
+        assert all(points(kinds, spread) <= accountants.MOST_WORK * 1.001 for kinds in (1, 5, 16, 64))
+    # A plan of a dozen parties is priced as finely as ever.
+    assert accountants._grid([SampledGaussian(1.0, 0.1, 2000)] * 12, 20.0) == accountants.FINEST

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -351,3 +352,34 @@ def test_names_and_tasks_are_checked():
         calibrate([Task("shop", "sum", 1.0)], 2.0, 1e-5, "mine")
     with pytest.raises(InputError, match="must differ"):
         calibrate([Task("shop", "sum", 1.0)] * 2, 2.0, 1e-5, "rdp")
+
+
+def busy(kinds):
+    """Return a plan whose price takes long to find, as somebody outside may write it."""
+    lines = [{"what": "train", "noise": 0.5 + i / 1000, "rate": 0.01, "steps": 1000} for i in range(kinds)]
+    parties = {f"p{i}": [line] for i, line in enumerate(lines)}
+    settings = {"fedonce plan": 1, "epsilon": 50.0, "delta": 1e-5, "accountant": "pld", "division": "moments"}
+    return json.dumps(settings | {"parties": parties})
+
+
+def test_a_plan_that_would_keep_the_accountant_busy_is_not_priced(monkeypatch, tmp_path):
+    monkeypatch.setattr(accountants, "_price", lambda *_: pytest.fail("an accountant ran"))
+    with pytest.raises(InputError, match="the plan has 65 kinds of steps .*may have 64.*same number of rows"):
+        Plan.from_text(busy(65))
+    with pytest.raises(InputError, match="p0.*0.01.*below 0.05"):
+        Plan.from_text(busy(1).replace("0.5", "0.01"))
+    with pytest.raises(InputError, match="p0.*100000000 is not a number of steps from 1 to 10000000"):
+        Plan.from_text(busy(1).replace("1000}", "100000000}"))
+    monkeypatch.setattr(accountants, "_price", lambda *_: 50.0)
+    assert len(Plan.from_text(busy(64)).entries) == 64
+
+
+def test_a_large_file_is_no_plan_and_is_not_read_whole(tmp_path):
+    path = tmp_path / "plan.json"
+    with path.open("wb") as file:
+        file.truncate(2**32)
+    tracemalloc.start()
+    with pytest.raises(InputError, match="plan.json is not a plan .*more than 1,048,576 bytes"):
+        Plan.from_file(path)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()

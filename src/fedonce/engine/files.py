@@ -6,12 +6,16 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from fedonce import envelope
 from fedonce.crypto import PrivateKey, PublicKey, unseal
 from fedonce.errors import AbsentPartyError, FedOnceWarning, InputError, MessageError
-from fedonce.message import Representation
+from fedonce.matching import check_naming
+from fedonce.message import DIM_LIMIT, MAX_DIM, Representation, check_start
+from fedonce.names import MUST_BE, is_party_name, why_not
+from fedonce.sizes import MESSAGE_LIMIT
 
 ENDING = ".fedonce"
 PAUSE = 1.0  # seconds between two looks into the folder
@@ -46,7 +50,8 @@ class FilesEngine:
     least : int
         As many guests must have answered; fewer are an error.
     verify : dict by guest
-        Public keys: a message of that guest must be signed with the key.
+        Public keys: a message of that guest must be signed with the key. With any key, messages of guests without one are
+        refused, but for those in `kept`.
     key : PrivateKey, optional
         To open sealed messages.
     replace : bool
@@ -59,6 +64,12 @@ class FilesEngine:
         At prediction: the guests of the model, who may have keys to verify without having answered.
     tell : callable
         Is told in a line what arrives and what is refused.
+    max_dim : int
+        Messages with more values per row are refused, before they are read.
+    max_message : int
+        Files with more bytes are refused, before they are read.
+    secret : bytes, optional
+        What parties share: messages whose ids were made without it are refused.
     """
 
     run: str
@@ -74,6 +85,9 @@ class FilesEngine:
     kept_sizes: Mapping[str, int] = field(default_factory=dict)
     members: Sequence[str] = ()
     tell: Callable[[str], None] = lambda line: None
+    max_dim: int = MAX_DIM
+    max_message: int = MESSAGE_LIMIT
+    secret: bytes | None = field(default=None, repr=False)
     arrived: dict[str, Arrived] = field(default_factory=dict, init=False)
     refused: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -127,8 +141,10 @@ class FilesEngine:
                 f"The inbox {self.inbox} is no folder; make it, or name the folder in which messages arrive."
             )
         for party, data in self.kept.items():
-            message = Representation.from_bytes(data, party)
-            self._check(message, "the model's folder")
+            message = Representation.from_bytes(data, party, DIM_LIMIT)  # it was taken before
+            self._check_run(message, "the model's folder")
+            if party in self.verify:
+                self._check_signature(message, "the model's folder")
             size = self.kept_sizes.get(party, len(data))
             self.arrived[party] = Arrived(data, message, f"the model's folder ({party})", size)
         for path in self.files:
@@ -182,13 +198,10 @@ class FilesEngine:
                 self.refused[path.name] = str(error)
 
     def _accept(self, path: Path, expected_only: bool = False) -> None:
-        raw = envelope.read_bytes(path, "message")
-        sealed = envelope.kind_of(raw) == "sealed"
-        if sealed and self.key is None:
-            raise MessageError(f"The message {path} is sealed; give the private key that it was sealed to (--key).")
+        raw = envelope.read_bytes(path, "message", self.max_message, partial(self._judge, path))
         try:
-            data = raw if self.key is None or not sealed else unseal(raw, self.key)
-            message = Representation.from_bytes(data)
+            data = raw if self.key is None or not raw.startswith(envelope.SEALED) else unseal(raw, self.key)
+            message = Representation.from_bytes(data, max_dim=self.max_dim)
         except MessageError as error:
             raise MessageError(f"{error} ({path})") from None
         if expected_only and self.expect and message.party not in self.expect:
@@ -205,15 +218,50 @@ class FilesEngine:
         self.arrived[message.party] = Arrived(data, message, str(path), len(raw))
         self.tell(f"received {message.party}: {message.n_rows:,} rows, {len(raw):,} bytes ({path})")
 
-    def _check(self, message: Representation, path: Path | str) -> None:
-        """Refuse what belongs to another run, or is not signed by whom it should be."""
-        refused = f"The message of party {message.party!r} in {path} is refused: "
+    def _judge(self, path: Path, start: bytes, size: int) -> None:
+        """Refuse a file by its first bytes and its size, before it is read."""
+        if start.startswith(envelope.SEALED):
+            if self.key is None:
+                raise MessageError(f"The message {path} is sealed; give the private key that it was sealed to (--key).")
+            return
+        try:
+            check_start(start, size, max_dim=self.max_dim)
+        except MessageError as error:
+            raise MessageError(f"{error} ({path})") from None
+
+    def _check(self, message: Representation, path: Path) -> None:
+        """Refuse what belongs to another run, is not signed by whom it should be, or could be of somebody else."""
+        known = (
+            message.party in self.members or message.party in self.kept
+        )  # also by names that nobody could choose today
+        if not known and not is_party_name(message.party):
+            raise MessageError(
+                f"The message in {path} is refused: its party's name must be {MUST_BE}. Got {why_not(message.party)}."
+            )
+        self._check_run(message, path)
+        if self.verify:
+            self._check_signature(message, path)
+        if self.secret is not None:
+            check_naming(message, self.secret)
+
+    def _check_run(self, message: Representation, path: Path | str) -> None:
         if message.run != self.run:
-            raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {self.run!r} (--run).")
+            raise MessageError(
+                f"The message of party {message.party!r} in {path} is refused: it belongs to run {message.run!r}, this is run "
+                f"{self.run!r} (--run)."
+            )
+
+    def _check_signature(self, message: Representation, path: Path | str) -> None:
+        refused = f"The message of party {message.party!r} in {path} is refused: "
         key = self.verify.get(message.party)
-        if key is not None and not message.signature:
+        if key is None:
+            raise MessageError(
+                f"{refused}there are keys to verify {', '.join(map(repr, self.verify))} and none for it, and with any key every "
+                f"message must be verified. Give its key, too (--verify {message.party}=KEY), or leave the message out."
+            )
+        if not message.signature:
             raise MessageError(f"{refused}it is not signed, and --verify asks for the key {key.fingerprint}.")
-        if key is not None and not key.verify(message.checksum, message.signature):
+        if not key.verify(message.checksum, message.signature):
             raise MessageError(
                 f"{refused}its signature is not by the key {key.fingerprint}. Ask the guest, by another way, for its public key, "
                 "and whether it sent this file."

@@ -23,6 +23,7 @@ from fedonce.federation.kits import Kit
 from fedonce.federation.standing import DONE, Stand, advice, plain, seconds, whole
 from fedonce.message import Representation
 from fedonce.multiround import Rounds
+from fedonce.sizes import MESSAGE_LIMIT
 from fedonce.storage import model_folder
 from fedonce.training import Training
 
@@ -60,6 +61,8 @@ class NvflareEngine:
         Makes the requests for rounds: of the guests that take part, by name.
     silence : float
         Seconds without a sign after which a job is given up.
+    max_message : int
+        Bytes of the largest file that is taken of a guest: the server cuts off what is larger.
     """
 
     kit: Kit
@@ -71,6 +74,7 @@ class NvflareEngine:
     watch: Callable[[Stand], None] = lambda stand: None
     ask_rounds: Callable[[Rounds], Mapping[str, Request]] | None = None
     silence: float = SILENCE
+    max_message: int = MESSAGE_LIMIT
     stands: dict[str, Stand] = field(default_factory=dict, init=False)
     tuned: dict[str, str] = field(default_factory=dict, init=False)  # guests that closed rounds, and their new model
     gradients: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
@@ -78,7 +82,7 @@ class NvflareEngine:
     turn: int = field(default=0, init=False, repr=False)  # of rounds: how many words there were
 
     def __post_init__(self) -> None:
-        self.queue = JobQueue(self.kit, self.folder, self.watch, self.silence)
+        self.queue = JobQueue(self.kit, self.folder, self.watch, self.silence, self.max_message)
 
     @property
     def guests(self) -> tuple[str, ...]:
@@ -118,7 +122,8 @@ class NvflareEngine:
 
     def received(self) -> dict[str, bytes]:
         """Return the files that came, by guest."""
-        return {name: self._file(stand).read_bytes() for name, stand in self.stands.items() if stand.bytes is not None}
+        came = {name: self._file(stand) for name, stand in self.stands.items() if stand.bytes is not None}
+        return {name: read_bytes(path, f"file of {name}", self.max_message) for name, path in came.items()}
 
     def close(self) -> None:
         """End the connection; rounds that were not closed end, too."""
@@ -216,7 +221,7 @@ class NvflareEngine:
     def _accept(self, stand: Stand, path: Path) -> None:
         """Keep a file that can be used; the guest whose file cannot is refused, with the reason."""
         try:
-            self.check(stand.guest, read_bytes(path, f"file of {stand.guest}"))
+            self.check(stand.guest, read_bytes(path, f"file of {stand.guest}", self.max_message))
         except MessageError as error:
             path.unlink()
             self.queue.note(stand, "refused", str(error))
@@ -343,7 +348,8 @@ class NvflareEngine:
         while True:  # once at least: what an earlier guest took long for, this one may have long since answered
             told = self.queue.say(stand, "fetch", turn=self.turn)
             if told is not None and told.get("state") == "here":
-                answer, reason = _readable(base64.b64decode(told.get("message") or ""), stand.guest)
+                values = base64.b64decode(told.get("message") or "")
+                answer, reason = _readable(values, stand.guest, self.asked[stand.guest].dim)
                 if not reason:
                     return answer
             if (told is not None and told.get("state") != "waiting") or time.monotonic() >= end:
@@ -360,11 +366,11 @@ class NvflareEngine:
         self.watch(replace(stand, state="lost", reason=reason))
 
 
-def _readable(answer: bytes, guest: str) -> tuple[bytes, str]:
+def _readable(answer: bytes, guest: str, dim: int) -> tuple[bytes, str]:
     """Return a guest's answer, and what is wrong with it; one that cannot be read costs the guest its place, not the training."""
     try:
         if answer:
-            Representation.from_bytes(answer, guest)
+            Representation.from_bytes(answer, guest, dim)
         return answer, ""
     except MessageError as error:
         return answer, plain(error)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fedonce.envelope import Refusal, is_name, pack, read_header, unpack
 from fedonce.ids import RULES
 from fedonce.message import BITS
+from fedonce.names import MUST_BE, is_party_name, why_not
 
 KIND = "request"
 WHATS = ("learn", "represent", "align", "rounds")
@@ -124,6 +125,9 @@ class Request:
         header, fail = envelope.header, Refusal(KIND, envelope.header["party"])
         if not all(is_name(header[name]) for name in ("guest", "run", "version")) or header["what"] not in WHATS:
             raise fail("its guest, its run, its version or what it asks cannot be read")
+        odd = next((header[name] for name in ("party", "guest") if not is_party_name(header[name])), None)
+        if odd is not None:
+            raise fail(f"its names must be {MUST_BE}. Got {why_not(odd)}")
         if not {"settings"} <= set(envelope.tensors) <= _ARRAYS:
             raise fail("it must hold settings, and nothing that is not known here")
         try:

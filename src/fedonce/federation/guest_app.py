@@ -72,10 +72,16 @@ class Answer(Executor):  # type: ignore[misc]
         return Shareable({**outcome, "wire": wire_bytes()})
 
     def _answer(self, fl_ctx: FLContext, abort_signal: Signal) -> str:
-        from fedonce.federation.answering import Desk
+        from fedonce.envelope import read_bytes
+        from fedonce.errors import MessageError
+        from fedonce.federation.answering import Desk, Refused
 
         job, workspace = fl_ctx.get_job_id(), fl_ctx.get_workspace()
-        data = (Path(workspace.get_app_config_dir(job)) / REQUEST).read_bytes()
+        try:
+            data = read_bytes(Path(workspace.get_app_config_dir(job)) / REQUEST, "request")
+        except MessageError as error:
+            logger.warning("%s", error)
+            raise Refused("the request is too large, or no file of fedonce's.") from None
         desk = Desk.of(
             Path(workspace.get_root_dir()), fl_ctx.get_identity_name(), self._tell, lambda: abort_signal.triggered
         )

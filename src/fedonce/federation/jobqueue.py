@@ -26,6 +26,7 @@ from fedonce.federation.jobs import ANSWERS, SILENCE, write_job
 from fedonce.federation.kits import Kit
 from fedonce.federation.sites import close_session, open_session
 from fedonce.federation.standing import SAID, Stand, whole
+from fedonce.sizes import MESSAGE_LIMIT
 
 JOBS = "jobs.json"
 AGAIN, AGAIN_AT_MOST = 3.0, 60.0  # seconds before a job is submitted anew; the more often it failed, the more
@@ -49,12 +50,15 @@ class JobQueue:
         Is told of every change of where a guest stands.
     silence : float
         Seconds without a sign of a guest after which its job ends.
+    limit : int
+        Bytes of the largest message that is taken.
     """
 
     kit: Kit
     folder: Path
     watch: Callable[[Stand], None]
     silence: float = SILENCE
+    limit: int = MESSAGE_LIMIT
     ended: list[str] = field(default_factory=list, init=False)  # jobs that ended, or will, and have nothing to give
     _session: Any = field(default=None, init=False, repr=False)
 
@@ -81,7 +85,7 @@ class JobQueue:
         """Put a request into the queue of a guest."""
         with tempfile.TemporaryDirectory() as folder:
             name = f"{request.what} {request.run} {stand.guest}"
-            job = write_job(Path(folder), name, {stand.guest: request.to_bytes()}, self.silence)
+            job = write_job(Path(folder), name, {stand.guest: request.to_bytes()}, self.silence, self.limit)
             submitted = self._call("submit_job", str(job))
         if submitted is None:
             stand.again = time.monotonic() + AGAIN
@@ -114,10 +118,11 @@ class JobQueue:
         with path.open("wb") as file:
             while True:
                 told = self.say(stand, "take", start=file.tell()) or {}
-                if told.get("state") == "here":
-                    file.write(base64.b64decode(told["piece"]))
-                else:
+                if told.get("state") != "here":
                     return told.get("state") == "taken"
+                file.write(base64.b64decode(told["piece"]))
+                if file.tell() > self.limit:
+                    return True  # no more of it: whoever reads it refuses it by its size
 
     def download(self, stand: Stand, path: Path) -> tuple[dict[str, Any], bool] | None:
         """Return what an ended job noted, and whether the guest's file was there, which is then `path`; None: not now."""

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from fedonce.sizes import MESSAGE_LIMIT
+
 CHANNEL = "fedonce"
 MESSAGE, PROGRESS, ROUND = "message", "fedonce.progress", "fedonce.round"  # topics
 REQUEST = "request.fedonce"  # beside the job's configuration
@@ -14,9 +16,12 @@ SILENCE = 30.0  # seconds without a sign of a guest after which its job ends, so
 PATIENCE = 4  # times `silence`: how long a guest waits for the host's next word during rounds
 
 
-def write_job(folder: Path, name: str, requests: Mapping[str, bytes], silence: float = SILENCE) -> Path:
-    """Write a job for some guests, with a request each, into a folder."""
-    server = {"workflows": [_component("collect", "server_app.Collect", guests=list(requests), silence=silence)]}
+def write_job(
+    folder: Path, name: str, requests: Mapping[str, bytes], silence: float = SILENCE, limit: int = MESSAGE_LIMIT
+) -> Path:
+    """Write a job for some guests, with a request each, into a folder; the server takes messages of up to `limit` bytes."""
+    collect = _component("collect", "server_app.Collect", guests=list(requests), silence=silence, limit=limit)
+    server = {"workflows": [collect]}
     answer = _component("answer", "guest_app.Answer", patience=PATIENCE * silence)
     guest = {"executors": [{"tasks": ["*"], "executor": answer}]}
     deploy = {"server": ["server"]}

@@ -27,6 +27,7 @@ from fedonce.errors import FederationError, InputError
 from fedonce.extras import require
 from fedonce.federation import hardening, tomlfile
 from fedonce.federation.tomlfile import NAMES, TABLE, TEXT, Kind
+from fedonce.names import is_party_name, why_not
 
 PORT = 8002
 AUTHORITY_DAYS = 3650  # guests can be added as long; their own certificates are good for FLARE's 360 days
@@ -261,7 +262,7 @@ def _check_names(host: str, guests: Sequence[str]) -> None:
         if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}", name):
             raise InputError(
                 f"A party's name must be letters, digits, - and _, begin with a letter or digit, and have {LONGEST_NAME} at "
-                f"most: it is in its certificate. Got {name!r}."
+                f"most: it is in its certificate. Got {repr(name) if is_party_name(name) else why_not(name)}."
             )
         if name.lower() in ("server", "admin"):
             raise InputError(f"No party can have the name {name!r}, which FLARE uses itself; choose another.")

@@ -31,6 +31,8 @@ from fedonce.federation.tomlfile import (
 )  # fmt: skip
 from fedonce.ids import RULES, parse_forms
 from fedonce.message import BITS
+from fedonce.names import MUST_BE, is_party_name, why_not
+from fedonce.sizes import MESSAGE_LIMIT, size
 from fedonce.tables import KINDS, did_you_mean
 from fedonce.terminal import duration
 
@@ -59,6 +61,7 @@ KEYS = {
     "seed": whole(0, 2**32 - 1), "task": one_of("classification", "regression"),
     "columns": _COLUMNS, "drop": _COLUMNS, "types": TABLE, "recipe": one_of("default", "paper"), "host_epochs": _EPOCHS,
     "align": FLAG, "reveal": one_of(*REVEAL), "normalise_ids": TEXT, "secret": TEXT,
+    "max_message": TEXT, "max_memory": TEXT,
     "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),
     "budget": TABLE, "guest": TABLE,
 }  # fmt: skip
@@ -130,8 +133,10 @@ class RunFile:
         Fields of `multiround.Rounds`.
     budget : Budget, optional
         Differential privacy.
+    max_message, max_memory : int
+        Bytes of the largest message that is taken, and that the guests' values may take; None: a quarter of the machine's memory.
     digest : str
-        Names all that makes another training if it changes: not the kit, the times and the least number of guests.
+        Names all that makes another training if it changes: not the kit, the times, the limits and the least number of guests.
     """
 
     path: Path
@@ -163,6 +168,8 @@ class RunFile:
     secret: Path | None = None
     rounds: Mapping[str, Any] | None = None
     budget: Budget | None = None
+    max_message: int = MESSAGE_LIMIT
+    max_memory: int | None = None
     digest: str = ""
 
     @classmethod
@@ -179,6 +186,7 @@ class RunFile:
         given |= {"rounds": _rounds(path, given.get("rounds")), "budget": _budget(path, given.get("budget"))}
         given |= {"forms": _forms(path, given.pop("normalise_ids", ""))}
         given |= {key: _time(path, key, given[key]) for key in ("deadline", "silence") if key in given}
+        given |= {key: _size(path, key, given[key]) for key in ("max_message", "max_memory") if key in given}
         _check_together(path, given)
         return cls(path, digest=_digest(content), **given)
 
@@ -255,6 +263,9 @@ def _check_top(path: Path, content: Mapping[str, Any]) -> None:
     check(path, WHAT, content, KEYS)
     needed(path, content, ("run", "table", "id", "label", "guests"), REQUIRED)
     check_learner(path, content.get("learner", "auto"))
+    for guest in content["guests"]:
+        if not is_party_name(guest):
+            raise InputError(f"{path}: names in 'guests' must be {MUST_BE}. Got {why_not(guest)}.")
     if content["label"] == content["id"]:
         raise wrong(path, "label", "another column than 'id'", content["label"])
     if content.get("min_guests", 1) > len(content["guests"]):
@@ -347,6 +358,13 @@ def _time(path: Path, key: str, text: str) -> float:
     return seconds
 
 
+def _size(path: Path, key: str, text: str) -> int:
+    try:
+        return size(text)
+    except InputError:
+        raise wrong(path, key, "a size like 800KB, 500MB or 4GB", text) from None
+
+
 def _forms(path: Path, text: str) -> tuple[str, ...]:
     try:
         return parse_forms(text)
@@ -355,6 +373,7 @@ def _forms(path: Path, text: str) -> tuple[str, ...]:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    """Return 32 hex digits that name what is trained, and how; not how long anybody waits."""
-    matters = {key: value for key, value in content.items() if key not in ("kit", "deadline", "silence", "min_guests")}
+    """Return 32 hex digits that name what is trained, and how; not how long anybody waits, or how much is taken."""
+    waiting = ("kit", "deadline", "silence", "min_guests", "max_message", "max_memory")
+    matters = {key: value for key, value in content.items() if key not in waiting}
     return hashlib.sha256(json.dumps(matters, sort_keys=True).encode()).hexdigest()[:32]

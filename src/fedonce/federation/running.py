@@ -37,6 +37,7 @@ from fedonce.matching import HostRows
 from fedonce.message import Representation, Traffic
 from fedonce.multiround import Rounds
 from fedonce.party import Host
+from fedonce.sizes import MESSAGE_LIMIT
 from fedonce.storage import model_folder
 from fedonce.tables import Table
 from fedonce.terminal import Tell
@@ -153,7 +154,10 @@ class HostRun:
         self, asked: Mapping[str, Request], check: Callable[[str, bytes], None], end: float
     ) -> Iterator[NvflareEngine]:
         received, least = self.folder / RECEIVED, self.file.min_guests
-        engine = NvflareEngine(self.kit, asked, end, received, least, check, self._watch, silence=self.file.silence)
+        engine = NvflareEngine(
+            self.kit, asked, end, received, least, check, self._watch, silence=self.file.silence,
+            max_message=self.file.max_message,
+        )  # fmt: skip
         try:
             yield engine
         finally:
@@ -176,9 +180,11 @@ class HostRun:
 
     def _check(self, guest: str, data: bytes) -> None:
         """Raise where a message cannot be used, or is about none of the host's rows."""
-        message = Representation.from_bytes(data, guest)
+        message = Representation.from_bytes(data, guest, self.file.learn_settings(guest)["dim"])  # fewer, never more
         if message.run != self.file.run:
             raise MessageError(f"its message belongs to run {message.run!r}, this is run {self.file.run!r}")
+        if self.party.ledger is not None:
+            self.party.spent_of(message)
         own = HostRows(self.own.n_rows, self.own.ids, self.secret, self.party.forms, self.party.agreed)
         held, _ = own.match(message)
         if not len(held):
@@ -270,7 +276,8 @@ def fit(file: RunFile, kit: Path, out: Path, watch: Watch, tell: Tell, refit: bo
     models = {name: engine.tuned.get(name) or training.model_of(name) for name in party.dims}
     party.save(out, messages)
     facts = {"kit": str(opened.path.resolve()), "models": models, "run": file.run, "forms": list(party.forms),
-             "secret": None if file.secret is None else str(file.secret.resolve())}  # fmt: skip
+             "secret": None if file.secret is None else str(file.secret.resolve()),
+             "max_message": file.max_message, "max_memory": file.max_memory}  # fmt: skip
     write_file(training.folder / FACTS, json.dumps(facts, indent=2).encode(), private=True)
     outcome = Outcome(party, training.own.n_rows, fitted, stands, training.lost, training.aligned)
     training.log.write(stage="end", **outcome.told)
@@ -290,7 +297,7 @@ def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> Ho
     party = Host(
         kit.name, task, file.recipe, file.host_epochs, run=file.run, random_state=workflow.estimator_seed(file.seed),
         purse=None if plan is None else workflow.purse(plan, kit.name), public=bounds, plan=plan, labels=labels,
-        secret=secret, forms=file.forms,
+        secret=secret, forms=file.forms, max_memory=file.max_memory,
     )  # fmt: skip
     party.reading = reading
     party.check_label(y, own.n_rows)
@@ -347,6 +354,7 @@ def predict(
     if own.ids is None or not own.n_rows:
         raise InputError(f"{table} has no rows to predict.")
     party.secret = None if facts["secret"] is None else read_secret(Path(facts["secret"]))
+    party.max_memory = facts["max_memory"]
     rows = {
         name: alignment.agreed_rows(own.ids, party.name, name, party.run, party.forms, party.secret) for name in party.dims
     }  # fmt: skip
@@ -360,14 +368,14 @@ def predict(
     }  # fmt: skip
 
     def check(guest: str, data: bytes) -> None:
-        message = Representation.from_bytes(data, guest)
+        message = Representation.from_bytes(data, guest, party.dims[guest])
         if message.maker != party.makers[guest]:
             raise MessageError("its values are not made by the model of the training; train again")
         HostRows(own.n_rows, own.ids, party.secret, party.forms, party.agreed).match(message)
 
     log = Log(model_folder(model / FOLDER) / EVENTS, watch, "predict")
     folder = model / FOLDER / f"predictions-{secrets.token_hex(4)}"
-    engine = NvflareEngine(opened, asked, end, folder, 0, check, log)
+    engine = NvflareEngine(opened, asked, end, folder, 0, check, log, max_message=facts["max_message"])
     try:
         prediction = protocol.predict(party, own, engine)
     finally:
@@ -388,7 +396,8 @@ def _facts(model: Path) -> dict[str, Any]:
     path = model / FOLDER / FACTS
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {"kit": str(found["kit"]), "models": dict(found["models"]), "secret": found["secret"]}
+        limits = {"max_message": found.get("max_message", MESSAGE_LIMIT), "max_memory": found.get("max_memory")}
+        return {"kit": str(found["kit"]), "models": dict(found["models"]), "secret": found["secret"], **limits}
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"The folder {model} has no model that was trained over a federation; name the --out of `fedonce federation fit`."

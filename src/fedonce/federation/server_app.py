@@ -23,6 +23,8 @@ from nvflare.apis.signal import Signal
 from nvflare.app_common.streamers.file_streamer import FileStreamer
 
 from fedonce.federation.jobs import ANSWERS, CHANNEL, MESSAGE, PROGRESS, ROUND, SILENCE
+from fedonce.federation.receiving import Inbox
+from fedonce.sizes import MESSAGE_LIMIT, in_words
 
 START = 30.0  # seconds at least for a guest's first sign: its process has to start
 FETCH = 2.0  # seconds that one command waits for a guest's values: fewer than FLARE gives a command
@@ -39,11 +41,13 @@ class Collect(Controller):  # type: ignore[misc]
         Whose answers are taken.
     silence : float
         Seconds without a sign after which a guest is given up.
+    limit : int
+        Bytes of the largest message that is taken.
     """
 
-    def __init__(self, guests: list[str], silence: float = SILENCE) -> None:
+    def __init__(self, guests: list[str], silence: float = SILENCE, limit: int = MESSAGE_LIMIT) -> None:
         super().__init__(task_check_period=0.1)
-        self.guests, self.silence = list(guests), silence
+        self.guests, self.silence, self.limit = list(guests), silence, limit
         self.lock = threading.Lock()
         self.states: dict[str, dict[str, Any]] = {name: {"state": "starting"} for name in self.guests}
         self.seen: dict[str, float] = {}
@@ -58,9 +62,8 @@ class Collect(Controller):  # type: ignore[misc]
         engine = fl_ctx.get_engine()
         self.folder = Path(fl_ctx.get_workspace().get_run_dir(fl_ctx.get_job_id())) / ANSWERS
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        FileStreamer.register_stream_processing(
-            fl_ctx, CHANNEL, MESSAGE, dest_dir=str(self.folder), stream_done_cb=self._received
-        )
+        inbox = Inbox(self.folder, self.limit, self._wanted, self._refuse_large)
+        engine.register_stream_processing(CHANNEL, MESSAGE, factory=inbox, stream_done_cb=self._received)
         engine.register_aux_message_handler(PROGRESS, self._progress)
         engine.register_app_command("progress", self._tell)
         engine.register_app_command("take", self._take)
@@ -124,6 +127,17 @@ class Collect(Controller):  # type: ignore[misc]
                 self.seen[name] = time.monotonic()
         return make_reply(ReturnCode.OK)
 
+    def _wanted(self, name: str) -> bool:
+        """Tell whether a message of a guest may still come."""
+        with self.lock:
+            return name in self.states and not self.states[name].get("done") and name not in self.settled
+
+    def _refuse_large(self, name: str) -> None:
+        """Have no more to do with a guest that sends more than the host takes."""
+        why = f"its message is larger than {in_words(self.limit)}, the most that the host takes (max_message)"
+        with self.lock:
+            self.states[name] = {"state": "refused", "reason": why, "done": True}
+
     def _received(self, stream_ctx: dict[str, Any], fl_ctx: FLContext, **_: Any) -> None:
         """Keep the first whole message of a guest that was asked; a second one is left out."""
         name = fl_ctx.get_peer_context().get_identity_name()
@@ -156,7 +170,8 @@ class Collect(Controller):  # type: ignore[misc]
                     "wire": wire if isinstance(wire, int) else None,
                 }
             told["seconds"] = round(time.monotonic() - self.started[name], 3)
-            self.states[name] = told
+            if self.states[name]["state"] != "refused":  # by the server, whatever the guest says of it
+                self.states[name] = told
         client_task.result = None  # nothing of it is needed any more
         self._write(name)
 
@@ -230,4 +245,10 @@ class Collect(Controller):  # type: ignore[misc]
             return {"state": "silent"}
         if reply.get("reason"):
             return {"state": "refused", "reason": str(reply.get("reason"))[:1000]}
-        return {"state": "here", "message": base64.b64encode(reply.get("message") or b"").decode()}
+        values = reply.get("message") or b""
+        if len(values) > self.limit:
+            return {
+                "state": "refused",
+                "reason": f"its values of a round are larger than {in_words(self.limit)} (max_message)",
+            }
+        return {"state": "here", "message": base64.b64encode(values).decode()}

@@ -6,6 +6,7 @@ import numpy as np
 
 from fedonce.envelope import is_name
 from fedonce.errors import parameter_error
+from fedonce.names import check_name
 from fedonce.preparation import Public
 from fedonce.privacy.budget import Purse
 
@@ -25,8 +26,8 @@ def check_purse(owner: str, name: str, purse: Purse | None, public: Public | Non
 
 def check_party(owner: str, name: object, random_state: object, run: object) -> None:
     """Raise where a party's name, run or seed cannot be one."""
-    for parameter, value in (("name", name), ("run", run)):
-        if not is_name(value):
-            raise parameter_error(owner, parameter, "printable text of 1 to 100 bytes", value)
+    check_name(owner, "name", name)
+    if not is_name(run):
+        raise parameter_error(owner, "run", "printable text of 1 to 100 bytes", run)
     if not isinstance(random_state, int | np.integer) or random_state < 0:
         raise parameter_error(owner, "random_state", "an integer of at least 0", random_state)

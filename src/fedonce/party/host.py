@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from fedonce import aggregation, private
+from fedonce import aggregation, private, sizes
 from fedonce.drift import Seen
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error, quoted, shown
 from fedonce.matching import HostRows
 from fedonce.message import Representation
+from fedonce.names import MUST_BE, is_party_name, why_not
 from fedonce.networks import code_sizes
 from fedonce.party.checks import check_party, check_purse, public_of
 from fedonce.preparation import Preparation, Public, as_bounds
 from fedonce.privacy.budget import Plan, Purse
-from fedonce.privacy.ledger import Ledger, from_text
+from fedonce.privacy.ledger import Entry, Ledger, from_text
 from fedonce.randomness import party_generator
 from fedonce.reading import Reading
 from fedonce.tables import Table, as_text, is_missing
@@ -60,6 +61,8 @@ class Host:
         Where rows have ids: the secret that guests hash them with, and how ids are made alike (`fedonce.ids`).
     agreed : sequence of AgreedRows
         What alignments found: the order of rows in the messages of those guests.
+    max_memory : int, optional
+        Bytes that the guests' values may take, of all rows and guests together; None: a quarter of the machine's memory.
 
     Attributes
     ----------
@@ -83,7 +86,7 @@ class Host:
         shape: tuple[int, ...] | None = None, random_state: int = 0, device: str = "auto", run: str = "local",
         purse: Purse | None = None, public: Public | None = None, plan: Plan | None = None, labels: Any = None,
         allow_large_delta: bool = False, secret: bytes | None = None, forms: Sequence[str] = (),
-        agreed: Sequence[AgreedRows] = (),
+        agreed: Sequence[AgreedRows] = (), max_memory: int | None = None,
     ) -> None:  # fmt: skip
         check_party("Host", name, random_state, run)
         if task not in ("classification", "regression"):
@@ -101,6 +104,7 @@ class Host:
         )
         self.random_state, self.device = random_state, device
         self.secret, self.forms, self.agreed = secret, tuple(forms), tuple(agreed)
+        self.max_memory = max_memory
         self.overlap: dict[str, float] = {}
         self.trained_overlap: dict[str, float] = {}
         self.seen: dict[str, Seen] = {}
@@ -132,8 +136,7 @@ class Host:
         own = Table.of(table)
         target = self.target(label, own.n_rows)
         _check_decoded(messages)
-        if any(message.party == self.name for message in messages):
-            raise MessageError(f"The message of party {self.name!r} is refused: that is the host's own name.")
+        self._check_names(messages)
         self.makers = {message.party: message.maker for message in messages}
         self.dims = {message.party: message.dim for message in messages}
         values, present = self.arrange(own, messages)
@@ -168,8 +171,17 @@ class Host:
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
 
+    def _check_names(self, messages: Sequence[Representation]) -> None:
+        """Refuse a guest under the host's name, or, unless the model has it already, under one that only looks plain."""
+        for name in (message.party for message in messages):
+            if name == self.name:
+                raise MessageError(f"The message of party {name!r} is refused: that is the host's own name.")
+            if name not in self.dims and not is_party_name(name):
+                raise MessageError(f"A message is refused: its party's name must be {MUST_BE}. Got {why_not(name)}.")
+
     def arrange(self, own: Table, messages: Sequence[Representation]) -> tuple[Rows, Rows]:
         """Lay the guests' values beside the host's rows, and note how many of those each guest has."""
+        check_memory(own.n_rows, sum(self.dims.values()), self.max_memory)
         rows = HostRows(own.n_rows, own.ids, self.secret, self.forms, self.agreed)
         values, present = arrange(messages, self.dims, rows, self.run)
         shares = present.mean(axis=0, dtype=np.float64) if own.n_rows else np.zeros(len(self.dims))
@@ -182,16 +194,23 @@ class Host:
             return
         book = Ledger(self.ledger.delta, self.ledger.accountant, self.ledger.division)
         for message in messages:
-            if message.spent is None:
-                raise MessageError(
-                    f"The message of party {message.party!r} is refused: it was learnt without a privacy budget, and this "
-                    "training has one. Let the guest learn with the plan."
-                )
-            book.include(from_text(message.spent, message.party))
+            book.include(self.spent_of(message))
         self.ledger.entries = list(book.entries)
         if self.plan is not None:
             book.include(self.purse.planned)
             self.plan.check(book)
+
+    def spent_of(self, message: Representation) -> list[Entry]:
+        """Return what a guest says that it spent; raise where it says nothing, or other things than the plan has for it."""
+        if message.spent is None:
+            raise MessageError(
+                f"The message of party {message.party!r} is refused: it was learnt without a privacy budget, and this "
+                "training has one. Let the guest learn with the plan."
+            )
+        spent = from_text(message.spent, message.party)
+        if self.plan is not None:  # compared before anything is priced
+            self.plan.check_spent(message.party, spent)
+        return spent
 
     @property
     def n_outputs(self) -> int:
@@ -328,6 +347,18 @@ def check_labels(labels: Any, task: str) -> NDArray[Any]:
             f"Got {shown(labels)}."
         )
     return np.unique(np.asarray(labels))
+
+
+def check_memory(n_rows: int, n_values: int, limit: int | None = None) -> None:
+    """Raise where the guests' values would take more memory than the host allows, before any of it is taken."""
+    wanted, most = n_rows * n_values * np.dtype(np.float32).itemsize, sizes.memory_limit() if limit is None else limit
+    if wanted > most:
+        whose = "a quarter of this machine's memory" if limit is None else "max_memory"
+        raise InputError(
+            f"The guests' values would take {sizes.in_words(wanted)} ({n_rows:,} rows of {n_values:,} values), and the limit is "
+            f"{sizes.in_words(most)} ({whose}). Let guests send fewer values per row (dim), take fewer guests or fewer rows, or "
+            "raise the limit (max_memory; --max-memory)."
+        )
 
 
 def _check_decoded(messages: object) -> None:

@@ -19,6 +19,7 @@ from fedonce.errors import FedOnceError, InputError, shown
 from fedonce.ids import Naming
 from fedonce.learners import LEARNERS, Learner
 from fedonce.message import Scale
+from fedonce.names import kept
 from fedonce.networks import TUNED_HIDDEN, Correction, encoder
 from fedonce.party.guest import Guest, Tuned
 from fedonce.party.host import Host
@@ -85,7 +86,7 @@ def guest_from(folder: str | Path) -> Guest:
 
 def _guest(stored: Stored) -> Guest:
     settings, weights = stored.settings, stored.weights
-    name, noise, tuned = settings["name"], settings["noise"], settings["tuned"]
+    name, noise, tuned = kept(settings["name"]), settings["noise"], settings["tuned"]
     guest = Guest(
         name, _learner(settings["learner"], weights), settings["dim"], settings["bits"], run=settings["run"],
         random_state=settings["random_state"],
@@ -167,7 +168,7 @@ def _host(stored: Stored) -> Host:
     settings = stored.settings
     recipe = aggregation.Recipe(**storage.restored_settings(settings["recipe"]))
     host = Host(
-        settings["name"], settings["task"], recipe, random_state=settings["random_state"], run=settings["run"],
+        kept(settings["name"]), settings["task"], recipe, random_state=settings["random_state"], run=settings["run"],
         forms=settings["forms"],
     )  # fmt: skip
     host.trained_with = recipe

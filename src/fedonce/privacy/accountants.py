@@ -36,6 +36,8 @@ ACCOUNTANTS = ("pld", "rdp", "reference")
 DIVISIONS = ("moments", "simple")
 REFERENCE_ORDERS = (1.25, 1.5, 1.75, 2, 2.25, 2.5, 3, 3.5, 4, 4.5, *range(5, 64), 128, 256, 512)
 FINEST, COARSEST, MOST_POINTS = 1e-4, 1e-3, 2e6  # of the grid of privacy losses
+MOST_WORK = 1e7  # points of the grid, times kinds of steps: a few seconds
+MOST_SPREAD = 1e8  # of privacy losses: with more the grid's steps would overflow, and nobody is protected anyway
 
 
 def check(accountant: object, division: object, owner: str) -> None:
@@ -84,12 +86,18 @@ def _pld(events: Sequence[Event], delta: float) -> float:
     rough = library.rdp.RdpAccountant(orders=range(2, 257))
     rough.compose(_as_library_event(events))
     spread = max(float(rough.get_epsilon(max(delta * 1e-3, 1e-30))), 1e-3)
-    steps = sum(event.steps for event in events if isinstance(event, SampledGaussian))
-    wanted = float(np.clip(FINEST * math.sqrt(20_000 / max(steps, 1)), FINEST, COARSEST))  # rounding adds up over steps
-    grid = max(wanted, 2 * spread / MOST_POINTS)
-    book = library.pld.PLDAccountant(value_discretization_interval=grid)
+    if not spread <= MOST_SPREAD:
+        return float(rough.get_epsilon(delta))  # as sound, and as good as infinite
+    book = library.pld.PLDAccountant(value_discretization_interval=_grid(events, spread))
     book.compose(_as_library_event(events))
     return float(book.get_epsilon(delta))
+
+
+def _grid(events: Sequence[Event], spread: float) -> float:
+    """Return the width of the grid's cells for losses of this spread: fine, as far as points and time are left."""
+    steps = sum(event.steps for event in events if isinstance(event, SampledGaussian))
+    wanted = float(np.clip(FINEST * math.sqrt(20_000 / max(steps, 1)), FINEST, COARSEST))  # rounding adds up over steps
+    return max(wanted, 2 * spread / min(MOST_POINTS, MOST_WORK / len(events)))
 
 
 def _composed(events: Sequence[Event]) -> list[Event]:

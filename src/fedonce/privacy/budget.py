@@ -13,16 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from fedonce.errors import BudgetError, InputError, parameter_error
+from fedonce.errors import BudgetError, InputError, MessageError, parameter_error
 from fedonce.privacy import accountants
 from fedonce.privacy.dpsgd import PrivateSteps
 from fedonce.privacy.events import Event, Gaussian, SampledGaussian
-from fedonce.privacy.ledger import Entry, Ledger, from_text, to_text
+from fedonce.privacy.ledger import LEAST_NOISE, Entry, Ledger, describe, from_text, to_text
 from fedonce.privacy.noise import SecretRandom
 
 MOST_NOISE = 1e3  # times what a row adds to a sum; where every sum needs more, the budget is no budget
-LEAST_NOISE = 0.05
 SLACK = 1e-9
+PLAN_LIMIT = 2**20  # bytes of a plan; one for a thousand parties has fewer
+KINDS_LIMIT = 64  # different kinds of steps in a plan from outside: each takes up to a second to price
 VERSION = 1  # of the plan's file
 
 
@@ -94,6 +95,27 @@ class Plan:
                 f"party {worst!r} spent most, {ledger.epsilon(worst):.4g} alone. Train again with the plan's noise."
             )
 
+    def check_spent(self, party: str, spent: Sequence[Entry]) -> None:
+        """Raise where a party says that it did something else than the plan has for it; nothing is priced for that."""
+        refused = f"The message of party {party!r} is refused: "
+        planned = {entry.what: entry for entry in self.entries if entry.party == party}
+        if not planned:
+            raise MessageError(f"{refused}the plan has no such party; make a plan with it, or leave it out.")
+        for entry in spent:
+            line = planned.pop(entry.what, None)
+            # A mark that the price is no guarantee may be added (a test's seed), and not taken off.
+            if line is None or line.event != entry.event or (line.nominal and not entry.nominal):
+                allowed = "nothing of that name, or it once" if line is None else _in_words(line)
+                raise MessageError(
+                    f"{refused}it spent on {entry.what!r} {_in_words(entry)}, and the plan has {allowed}. Let the guest learn "
+                    "with this plan."
+                )
+        if planned:
+            raise MessageError(
+                f"{refused}it says nothing of {next(iter(planned))!r}, which the plan has for it. Let the guest learn with this "
+                "plan."
+            )
+
     def to_text(self) -> str:
         """Return the plan as JSON, for the parties to read and to keep."""
         parties = dict.fromkeys(entry.party for entry in self.entries)
@@ -111,7 +133,8 @@ class Plan:
     def from_file(cls, path: Path | str) -> Plan:
         """Read a plan from its file; see `from_text`."""
         try:
-            text = Path(path).read_text(encoding="utf-8")
+            with Path(path).open("rb") as file:
+                text = file.read(PLAN_LIMIT + 1).decode()  # `from_text` refuses what is longer
         except OSError as error:
             raise InputError(f"The plan {path} cannot be read: {error.strerror}.") from None
         except ValueError as error:
@@ -124,6 +147,8 @@ class Plan:
 
         `name` is what errors call it.
         """
+        if len(text) > PLAN_LIMIT:
+            raise InputError(f"{name} is not a plan of `fedonce privacy plan`: it has more than {PLAN_LIMIT:,} bytes.")
         try:
             content = json.loads(text)
             if not isinstance(content, dict) or content.get("fedonce plan") != VERSION:
@@ -142,6 +167,7 @@ class Plan:
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise InputError(f"{name} is not a plan of `fedonce privacy plan`: {str(error).rstrip('.')}.") from None
         accountants.check(plan.accountant, plan.division, "a plan")
+        _check_kinds(plan, name)
         price = plan.ledger(spent=True).epsilon()
         if not price <= epsilon * (1 + SLACK):
             raise BudgetError(
@@ -149,6 +175,23 @@ class Plan:
                 "promises. It was changed or made by other means; ask for the original, or make one with `fedonce privacy plan`."
             )
         return plan
+
+
+def _check_kinds(plan: Plan, name: str) -> None:
+    """Raise where a plan would keep the accountant busy for long."""
+    kinds = {
+        (entry.event.noise, entry.event.rate) for entry in plan.entries if isinstance(entry.event, SampledGaussian)
+    }
+    if len(kinds) > KINDS_LIMIT:
+        raise InputError(
+            f"{name} has {len(kinds)} kinds of steps that differ in noise or sampling, and a plan may have {KINDS_LIMIT}. "
+            "Plan with the same number of rows for all parties, or with learners that take no steps (pca)."
+        )
+
+
+def _in_words(entry: Entry) -> str:
+    numbers = [f"{name} {value!r}" for name, value in describe(entry.event).items() if value is not None]
+    return (", ".join(numbers) or "no event") + (", nominal" if entry.nominal else "")
 
 
 def check_budget(epsilon: object, delta: object, owner: str) -> None:

@@ -17,8 +17,9 @@ from fedonce.privacy.events import Event, Gaussian, SampledGaussian
 
 NOMINAL = "nominal epsilon"  # the mark of what was made without a sound guarantee
 EVENTS_LIMIT = 16  # events of one party in a message
-STEPS_LIMIT = 10**8
-NOISE_LIMIT, LEAST_NOISE = 1e9, 0.01  # what can be priced in reasonable time
+STEPS_LIMIT = 10**7
+# What can be priced in reasonable time; plans are made within these bounds (`fedonce.privacy.budget`).
+NOISE_LIMIT, LEAST_NOISE, LEAST_RATE = 1e9, 0.05, 1e-9
 
 
 @dataclass(frozen=True)
@@ -174,11 +175,10 @@ def _read(line: Any, party: str) -> Entry:
         return Entry(party, what, None, nominal)
     noise = _number(line["noise"], 0, NOISE_LIMIT)
     if 0 < noise < LEAST_NOISE:
-        raise ValueError(f"noise {noise!r} is next to none; 0 is none")
-    if "rate" in line and not line["rate"]:
-        raise ValueError("rate is 0")
+        raise ValueError(f"noise {noise!r} is below {LEAST_NOISE}, next to none; 0 is none")
     if "rate" in line:
-        return Entry(party, what, SampledGaussian(noise, _number(line["rate"], 0, 1), _count(line["steps"])), nominal)
+        rate = _number(line["rate"], LEAST_RATE, 1)
+        return Entry(party, what, SampledGaussian(noise, rate, _count(line["steps"])), nominal)
     return Entry(party, what, Gaussian(noise, _count(line["times"])), nominal)
 
 
@@ -190,5 +190,5 @@ def _number(value: Any, low: float, high: float) -> float:
 
 def _count(value: Any) -> int:
     if type(value) is not int or not 1 <= value <= STEPS_LIMIT:
-        raise ValueError(f"{value!r} is not a number of steps")
+        raise ValueError(f"{value!r} is not a number of steps from 1 to {STEPS_LIMIT}")
     return value

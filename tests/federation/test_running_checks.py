@@ -1,0 +1,78 @@
+"""What the host compares in a guest's message with what it asked for; no process is started for that."""
+
+from __future__ import annotations
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("nvflare")
+from fedonce import Guest, Host, MessageError, envelope
+from fedonce.federation.runfile import RunFile
+from fedonce.federation.running import HostRun
+from fedonce.ids import Naming
+from fedonce.preparation import Public
+from fedonce.privacy.budget import Plan, Purse, Task, calibrate
+from fedonce.privacy.noise import SecretRandom
+from fedonce.tables import Table
+
+N = 40
+IDS = np.array([f"c{i}" for i in range(N)], dtype=object)
+RUN = 'run = "june"\ntable = "bank.csv"\nid = "id"\nlabel = "y"\nguests = ["shop"]\ndim = 2\n'
+
+
+def table(columns=4):
+    rows = np.random.default_rng(0).uniform(-1, 1, (N, columns))
+    return replace(Table.of(rows), ids=IDS)
+
+
+@pytest.fixture
+def host_run(tmp_path):
+    (tmp_path / "run.toml").write_text(RUN)
+    file = RunFile.read(tmp_path / "run.toml")
+    return HostRun(file, None, tmp_path, Host("bank", run="june"), table(), np.arange(N) % 2, None, 0.0, None)
+
+
+def message(dim, **given):
+    return Guest("shop", "pca", dim, run="june", naming=Naming("hashed"), **given).learn(table())
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_guest_may_send_as_many_values_per_row_as_asked_for_or_fewer(host_run, dim):
+    host_run._check("shop", message(dim).to_bytes())
+
+
+@pytest.mark.parametrize("d", [3, 16_384, 2**17, 2**20])
+def test_a_guest_sends_no_more_values_per_row_than_asked_for(host_run, d):
+    header, tensors = message(2)._content()
+    scale = {name: np.zeros(d if d <= 64 else 1, np.float32) for name in ("low", "high")}
+    some = {"values": np.zeros((1, d), np.uint8), "ids": tensors["ids"][:1], **scale}
+    data = envelope.pack("message", header | {"n": "1", "d": str(d)}, some)
+    tracemalloc.start()
+    with pytest.raises(MessageError, match=rf"'shop' is refused: it has {d} values per row, and the limit is 2"):
+        host_run._check("shop", data)
+    assert tracemalloc.get_traced_memory()[1] < 2**18
+    tracemalloc.stop()
+
+
+def test_with_a_plan_a_guest_that_spent_otherwise_is_refused_before_training(host_run):
+    tasks = [
+        Task("bank", "train", 0.5),
+        *(Task("shop", f"PCA: {what}", 0.1) for what in ("mean", "radius", "second moments")),
+    ]
+    plan = calibrate(tasks, 2.0, 1e-5, "rdp")
+
+    def purse(name):
+        return Purse(name, plan.of(name), plan.ledger(), SecretRandom(0))
+
+    host_run.party = Host("bank", run="june", purse=purse("bank"), plan=plan, labels=[0, 1])
+    sent = message(2, purse=purse("shop"), public=Public((-1, 1)))
+    host_run._check("shop", sent.to_bytes())
+    other = Plan.from_text(calibrate(tasks, 4.0, 1e-5, "rdp").to_text())
+    host_run.party.plan = other
+    with pytest.raises(MessageError, match="'shop' is refused: it spent on 'PCA: mean'"):
+        host_run._check("shop", sent.to_bytes())
+    with pytest.raises(MessageError, match="without a privacy budget"):
+        host_run._check("shop", message(2).to_bytes())
