@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from fedonce import FedOnceClassifier, Guest, Host, InputError, Representation, cli, storage, workflow
+from fedonce.disk import write_file
 from fedonce.errors import FedOnceWarning
 from fedonce.ids import Naming
 from fedonce.tablefiles import read_table
@@ -178,15 +179,23 @@ def test_a_guest_without_room_keeps_what_it_had(tmp_path, monkeypatch):
     done(tmp_path, "keys secret secret")
     done(tmp_path, FIT_SHOP)
     before = {path.name: path.read_bytes() for path in (tmp_path / "shop").iterdir()}
-    for name in ("write_message", "save"):
+    for room in range(5):  # settings, encoding, weights, message, manifest
+        calls = []
 
-        def full(*_):
-            raise InputError("no room")
+        def full(path, data, private=False, calls=calls, room=room):
+            calls.append(path)
+            if len(calls) > room:
+                raise InputError("no room")
+            return write_file(path, data, private)
 
         with monkeypatch.context() as patch:
-            patch.setattr(workflow if name == "write_message" else Guest, name, full)
+            patch.setattr(storage, "write_file", full)
             refused(tmp_path, 3, "no room", f"{FIT_SHOP} --replace --seed 1")
-        assert {path.name: path.read_bytes() for path in (tmp_path / "shop").iterdir()} == before
+        assert len(calls) == room + 1
+        assert models(tmp_path / "shop") == {name: before[name] for name in models(tmp_path / "shop")}
+        assert before.keys() <= {path.name for path in (tmp_path / "shop").iterdir()}
+    done(tmp_path, f"{FIT_SHOP} --replace --seed 1")
+    assert len(list((tmp_path / "shop").iterdir())) == len(before)
 
 
 FULL_DISK = """

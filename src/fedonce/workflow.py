@@ -200,25 +200,27 @@ def write_message(
     message: Representation, path: Path, signer: PrivateKey | None, sealer: PublicKey | None
 ) -> tuple[Representation, int]:
     """Write the message, signed and sealed where it is wanted; return it with the size of its file."""
-    if signer is not None:
-        message = replace(message, signature=signer.sign(message.checksum))
-    data = message.to_bytes() if sealer is None else seal(message.to_bytes(), sealer)
+    message, data = _for_the_host(message, signer, sealer)
     write_file(path, data)
     return message, len(data)
+
+
+def _for_the_host(
+    message: Representation, signer: PrivateKey | None, sealer: PublicKey | None
+) -> tuple[Representation, bytes]:
+    """Return the message, signed where it is wanted, and its file, sealed where it is wanted."""
+    if signer is not None:
+        message = replace(message, signature=signer.sign(message.checksum))
+    return message, message.to_bytes() if sealer is None else seal(message.to_bytes(), sealer)
 
 
 def save_guest(
     party: Guest, message: Representation, out: Path, name: str, signer: PrivateKey | None, sealer: PublicKey | None
 ) -> tuple[Representation, int]:
-    """Write model and message; where there is no room for both, what was there before stays, and both still fit together."""
-    waiting = storage.model_folder(out) / f".{name}.new"
-    try:
-        written = write_message(message, waiting, signer, sealer)
-        party.save(out)
-        waiting.replace(out / name)  # needs no more room
-    finally:
-        waiting.unlink(missing_ok=True)
-    return written
+    """Write model and message, both or none: the message in the folder is always the one of the model in it."""
+    message, data = _for_the_host(message, signer, sealer)
+    party.save(out, {name: data})
+    return message, len(data)
 
 
 def check_folder(out: Path) -> None:

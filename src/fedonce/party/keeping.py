@@ -34,8 +34,8 @@ _KINDS: dict[str, Any] = {"U": str, "O": object, "b": bool, "i": np.int64, "u": 
 _DAMAGE = (KeyError, ValueError, TypeError, RuntimeError, IndexError, AttributeError)
 
 
-def keep_guest(guest: Guest, folder: str | Path) -> Path:
-    """Write a guest that has learnt."""
+def keep_guest(guest: Guest, folder: str | Path, leaving: Mapping[str, bytes]) -> Path:
+    """Write a guest that has learnt, and what leaves it."""
     if guest.scale is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
     owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
@@ -58,7 +58,7 @@ def keep_guest(guest: Guest, folder: str | Path) -> Path:
         "reading": None if guest.reading is None else guest.reading.to_json(),
         "naming": None if guest.naming is None else {"form": guest.naming.form, "forms": list(guest.naming.forms)},
     }  # fmt: skip
-    return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights))
+    return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights, leaving=leaving))
 
 
 def _check_known(learner: Learner, owner: str) -> None:
