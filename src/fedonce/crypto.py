@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fedonce.disk import write_file
+from fedonce.disk import open_file, write_file, write_pair
 from fedonce.envelope import SEALED, is_name
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
 from fedonce.extras import require
@@ -134,19 +134,25 @@ def unseal(data: bytes, key: PrivateKey) -> bytes:
 
 
 def new_keys(name: str, folder: str | Path = ".") -> tuple[Path, Path]:
-    """Make a party's keys and write NAME.key, which stays, and NAME.pub, which others get; files that exist are kept."""
+    """Make a party's keys and write NAME.key, which stays, and NAME.pub, which others get; files that exist are kept.
+
+    A private key whose public one is missing, as an interruption leaves it, gets that.
+    """
     if not is_file_name(name):
         raise parameter_error("fedonce keys new", "name", "a name that can be a file's, as in bank", name)
-    paths = Path(folder) / f"{name}.key", Path(folder) / f"{name}.pub"
-    _refuse_existing(paths, "keys are never overwritten: name another folder or party, or move the file away")
+    private, public = Path(folder) / f"{name}.key", Path(folder) / f"{name}.pub"
+    if private.exists() and not public.exists() and (text := _public_pem(private)) is not None:
+        write_file(public, text)
+        warnings.warn(
+            f"{private} was there without {public}, as after an interruption: its public key was written, and no new keys made.",
+            FedOnceWarning,
+            stacklevel=2,
+        )
+        return private, public
+    _refuse_existing((private, public), "keys are never overwritten: name another folder or party, or move the file away")
     texts = _new_pem()
-    write_file(paths[0], texts[0], private=True)
-    try:
-        write_file(paths[1], texts[1])
-    except BaseException:
-        paths[0].unlink()  # a private key without its public one is of no use
-        raise
-    return paths
+    write_pair(private, texts[0], public, texts[1])
+    return private, public
 
 
 def new_secret(path: str | Path) -> bytes:
@@ -217,8 +223,23 @@ def _new_pem() -> tuple[bytes, bytes]:
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     made = Ed25519PrivateKey.generate(), X25519PrivateKey.generate()
     private = b"".join(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) for key in made)
-    public = serialization.PublicFormat.SubjectPublicKeyInfo
-    return private, b"".join(key.public_key().public_bytes(pem, public) for key in made)
+    return private, _pem_of(made)
+
+
+def _pem_of(keys: Iterable[Any]) -> bytes:
+    """Return the public parts of private keys, in standard form."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return b"".join(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) for key in keys)
+
+
+def _public_pem(path: Path) -> bytes | None:
+    """Return what belongs into NAME.pub beside a private key; None where the file is none."""
+    try:
+        key = read_private(path)
+    except InputError:
+        return None
+    return _pem_of(_key_objects(key.signing, key.sealing))
 
 
 def _key_objects(signing: bytes, sealing: bytes) -> tuple[Any, Any]:
@@ -270,7 +291,7 @@ def _pair(path: str | Path, side: str, loaded: list[Any], signing: type, sealing
 
 def _read(path: str | Path, what: str) -> bytes:
     try:
-        with Path(path).open("rb") as file:
+        with open_file(path, what) as file:
             data = file.read(FILE_LIMIT + 1)
     except OSError as error:
         raise InputError(f"The {what} {path} cannot be read: {error.strerror}.") from None

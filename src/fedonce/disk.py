@@ -39,6 +39,21 @@ def write_file(path: str | Path, data: bytes, private: bool = False) -> Path:
     return target
 
 
+def write_pair(kept: Path, kept_data: bytes, shown: Path, shown_data: bytes) -> None:
+    """Write two files that belong together, one to keep private and one to show: never one beside another's other half.
+
+    Both are whole before either is in its place. One to show that was there before is removed first; whoever is killed in the middle
+    leaves the private one alone.
+    """
+    try:
+        with whole_file(shown) as new_shown, whole_file(kept, private=True) as new_kept:
+            new_shown.write_bytes(shown_data)
+            new_kept.write_bytes(kept_data)
+            shown.unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(shown, error) from None
+
+
 @contextmanager
 def whole_file(path: Path, private: bool = False) -> Iterator[Path]:
     """Give an empty file to write to, which becomes `path` at the end; what fails leaves `path` as it was, and nothing else."""
