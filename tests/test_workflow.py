@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedonce import FedOnceClassifier, Guest, Host, InputError, Representation, cli, storage, workflow
+from fedonce import FedOnceClassifier, Guest, Host, InputError, Representation, cli, protocol, storage, workflow
 from fedonce.disk import write_file
 from fedonce.errors import FedOnceWarning
 from fedonce.ids import Naming
+from fedonce.locks import if_free
 from fedonce.tablefiles import read_table
+from tests.test_locks import HOLD
 
 N = 120
 FIT_SHOP = "guest fit shop.csv --id who --name shop --out shop --secret secret"
@@ -359,3 +362,59 @@ def test_without_a_key_python_warns_as_the_command_does(office):
         message = Guest("shop").learn(read_table(office / "shop.csv", id="who"))
     assert message.naming == "hashed"
     assert Representation.from_bytes(message.to_bytes()).n_rows == N - 10
+
+
+def is_free(folder):
+    """Tell whether somebody else could have a folder: another thread tries."""
+    found = []
+
+    def attempt():
+        with if_free(folder) as free:
+            found.append(free)
+
+    other = threading.Thread(target=attempt)
+    other.start()
+    other.join()
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "steps"),
+    [
+        (REFIT, "bank", [(workflow, "model_before"), (protocol, "fit"), (Host, "save")]),
+        (f"{FIT_SHOP} --replace --quiet", "shop", [(workflow, "warn_of_spent"), (Guest, "learn"), (Guest, "save")]),
+    ],
+)
+def test_a_model_that_is_trained_again_is_locked_from_reading_to_saving(
+    office, tmp_path, monkeypatch, line, folder, steps
+):
+    shutil.copytree(office, tmp_path, dirs_exist_ok=True)
+    free = {}
+
+    def watched(owner, name):
+        step = getattr(owner, name)
+
+        def watching(*given, **named):
+            free[name] = is_free(tmp_path / folder)
+            return step(*given, **named)
+
+        monkeypatch.setattr(owner, name, watching)
+
+    for owner, name in steps:
+        watched(owner, name)
+    done(tmp_path, line)
+    assert free == {name: False for _, name in steps}
+    assert is_free(tmp_path / folder)
+
+
+def test_whoever_comes_second_waits_and_is_told_for_whom(office, tmp_path):
+    shutil.copytree(office, tmp_path, dirs_exist_ok=True)
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / "bank"], stdin=-1, stdout=-1) as other:
+        assert other.stdout.readline() == b"held\n"
+        timer = threading.Timer(0.5, other.kill)
+        timer.start()
+        result = command(tmp_path, REFIT.replace(" --quiet", ""))
+        timer.join()
+    assert result.code == 0
+    assert "waiting for " in result.err
+    assert "which has bank to itself" in result.err
