@@ -21,7 +21,9 @@ pytest.importorskip("cryptography")
 
 MOST = 60  # kill points of a command
 MESSAGE = "representation.fedonce"
-FIT_SHOP = "guest fit shop.csv --id who --name shop --out shop --secret secret --no-attack --dim 2 --learner pca --quiet"
+FIT_SHOP = (
+    "guest fit shop.csv --id who --name shop --out shop --secret secret --no-attack --dim 2 --learner pca --quiet"
+)
 FIT_BANK = "host fit bank.csv --id who --label y --out bank --secret secret --epochs 1 --quiet"
 REFIT = "host fit bank.csv --out bank --refit --secret secret --epochs 1 --quiet --seed 1"
 ASK = "align request bank.csv --id who --name bank --run local --out ask --force"
@@ -174,7 +176,7 @@ def test_a_command_that_is_killed_leaves_the_old_or_the_new(office, tmp_path, mo
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_next_run_clears_what_a_killed_one_left(office, tmp_path, monkeypatch, name):
-    line, state, without = COMMANDS[name]
+    line, _, without = COMMANDS[name]
     shutil.copytree(office, tmp_path, dirs_exist_ok=True)
     for each in without:
         shutil.rmtree(tmp_path / each)
@@ -183,4 +185,4 @@ def test_the_next_run_clears_what_a_killed_one_left(office, tmp_path, monkeypatc
     left = {path.name for path in tmp_path.rglob(".*")}
     assert left  # else there is nothing to clear
     run(tmp_path, line, monkeypatch)
-    assert not [path for path in tmp_path.rglob(".*")]
+    assert not list(tmp_path.rglob(".*"))

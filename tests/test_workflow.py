@@ -3,11 +3,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -418,3 +421,49 @@ def test_whoever_comes_second_waits_and_is_told_for_whom(office, tmp_path):
     assert result.code == 0
     assert "waiting for " in result.err
     assert "which has bank to itself" in result.err
+
+
+@pytest.fixture
+def no_waiting():
+    """End a test that waits for somebody to write into a pipe."""
+
+    def waited(*_):
+        raise TimeoutError("the command waits")
+
+    before = signal.signal(signal.SIGALRM, waited)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+LEARN = "guest fit shop.csv --id who --name shop --out learnt"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes with names")
+@pytest.mark.parametrize("thing", ["pipe", "folder", "device"])
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (3, "guest fit THING --name x --out x"),
+        (3, f"{LEARN} --secret THING"),
+        (3, f"{LEARN} --plan THING"),
+        (3, f"{LEARN} --epsilon 1 --public THING"),
+        (3, f"{LEARN} --sign THING"),
+        (3, f"{LEARN} --seal-to THING"),
+        (4, f"{LEARN} --rows THING"),
+        (4, f"{FIT_BANK}2 --guest THING"),
+        (3, f"{FIT_BANK}2 {SHOP} --key THING"),
+        (3, f"{FIT_BANK}2 {SHOP} --verify shop=THING"),
+        (3, "host predict THING --model bank --out out.csv"),
+        (4, "host predict bank.csv --model bank --secret secret --out out.csv --guest THING"),
+        (3, "guest represent THING --model shop --out out.fedonce"),
+        (3, "federation fit THING --out there"),
+    ],
+)
+def test_what_is_no_file_is_refused_by_name_and_not_waited_for(office, tmp_path, no_waiting, thing, code, line):
+    name = tmp_path / "thing.csv"
+    {"pipe": os.mkfifo, "folder": Path.mkdir, "device": lambda path: path.symlink_to("/dev/zero")}[thing](name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        refused(office, code, (str(name), thing), line.replace("THING", str(name)))

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fedonce.disk import open_file, write_file, write_pair
+from fedonce.disk import read_file, write_file, write_pair
 from fedonce.envelope import SEALED, is_name
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
 from fedonce.extras import require
@@ -149,7 +149,9 @@ def new_keys(name: str, folder: str | Path = ".") -> tuple[Path, Path]:
             stacklevel=2,
         )
         return private, public
-    _refuse_existing((private, public), "keys are never overwritten: name another folder or party, or move the file away")
+    _refuse_existing(
+        (private, public), "keys are never overwritten: name another folder or party, or move the file away"
+    )
     texts = _new_pem()
     write_pair(private, texts[0], public, texts[1])
     return private, public
@@ -165,7 +167,7 @@ def new_secret(path: str | Path) -> bytes:
 
 def read_secret(path: str | Path) -> bytes:
     """Read a secret that parties share: hex digits in a file."""
-    data = _read(path, "secret")
+    data = read_file(path, "secret", FILE_LIMIT)
     if b"-----BEGIN" in data:
         raise InputError(
             f"{path} is a key of one party, not a secret that parties share; make one with `fedonce keys secret`."
@@ -253,7 +255,7 @@ def _key_objects(signing: bytes, sealing: bytes) -> tuple[Any, Any]:
 def _blocks(path: str | Path, private: bool) -> list[bytes]:
     """Return the PEM blocks of a file, all of the wanted side."""
     what = "private key" if private else "public key"
-    data = _read(path, what)
+    data = read_file(path, what, FILE_LIMIT)
     blocks = [(match[1].endswith(b"PRIVATE KEY"), match[0]) for match in _BLOCK.finditer(data)]
     if not blocks:
         raise InputError(f"The {what} {path} is no PEM file; make keys with `fedonce keys new`.")
@@ -287,17 +289,6 @@ def _pair(path: str | Path, side: str, loaded: list[Any], signing: type, sealing
             f"The {side} key {path} must hold two keys, one of Ed25519 and one of X25519; make them with `fedonce keys new`."
         )
     return first[0], second[0]
-
-
-def _read(path: str | Path, what: str) -> bytes:
-    try:
-        with open_file(path, what) as file:
-            data = file.read(FILE_LIMIT + 1)
-    except OSError as error:
-        raise InputError(f"The {what} {path} cannot be read: {error.strerror}.") from None
-    if len(data) > FILE_LIMIT:
-        raise InputError(f"{path} is too large to be a {what}; name the right file.")
-    return data
 
 
 def _warn_if_open(path: str | Path, what: str) -> None:

@@ -19,6 +19,7 @@ from typing import BinaryIO
 from fedonce.errors import FedOnceError, InputError
 from fedonce.locks import try_lock
 
+TEXT_LIMIT = 2**24  # bytes of a file of settings
 PART = ".part"  # the ending of a file that is being written
 
 
@@ -42,8 +43,8 @@ def write_file(path: str | Path, data: bytes, private: bool = False) -> Path:
 def write_pair(kept: Path, kept_data: bytes, shown: Path, shown_data: bytes) -> None:
     """Write two files that belong together, one to keep private and one to show: never one beside another's other half.
 
-    Both are whole before either is in its place. One to show that was there before is removed first; whoever is killed in the middle
-    leaves the private one alone.
+    Both are whole before either is in its place. One to show that was there before is removed first: whoever is killed in the
+    middle leaves the private one without the other.
     """
     try:
         with whole_file(shown) as new_shown, whole_file(kept, private=True) as new_kept:
@@ -86,7 +87,9 @@ def _temporary(path: Path) -> tuple[Path, int]:
 def clear_left_overs(path: Path) -> None:
     """Remove temporary files of `path` that processes left which were killed; not those that are being written."""
     temporary = re.compile(rf"\.{re.escape(path.name[:50])}\.\w{{8}}{re.escape(PART)}")
-    with suppress(OSError):  # what is left over does no harm; a folder that cannot be read is told of when it is written to
+    with suppress(
+        OSError
+    ):  # what is left over does no harm; a folder that cannot be read is told of when it is written to
         for name in os.listdir(path.parent):
             if temporary.fullmatch(name):
                 remove_abandoned(path.parent / name)
@@ -130,6 +133,24 @@ def open_file(path: str | Path, what: str = "file", error: type[FedOnceError] = 
         os.close(descriptor)
         raise _not_a_file(path, what, found.st_mode, error)
     return os.fdopen(descriptor, "rb")
+
+
+def read_file(path: str | Path, what: str, limit: int = TEXT_LIMIT) -> bytes:
+    """Return the bytes of a file that a person or another party made, if it is one and not too large.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be read, with its name and the reason.
+    """
+    try:
+        with open_file(path, what) as file:
+            data = file.read(limit + 1)
+    except (OSError, MemoryError) as error:
+        raise InputError(f"The {what} {path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
+    if len(data) > limit:
+        raise InputError(f"{path} is too large to be a {what}; name the right file.")
+    return data
 
 
 def check_is_file(path: str | Path, what: str = "file", error: type[FedOnceError] = InputError) -> None:

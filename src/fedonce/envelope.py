@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from fedonce.disk import open_file
 from fedonce.errors import MessageError
 
 VERSION = "3"
@@ -155,9 +156,7 @@ def is_name(name: object) -> bool:
 def read_bytes(path: str | Path, what: str = "file") -> bytes:
     """Return a file's bytes, or say clearly why not."""
     try:
-        if not Path(path).is_file() and Path(path).exists():
-            raise MessageError(f"The {what} {path} cannot be read: it is a folder or a device, not a file.")
-        with Path(path).open("rb") as file:
+        with open_file(path, what, MessageError) as file:
             size, start = os.fstat(file.fileno()).st_size, file.read(8 + HEADER_LIMIT)
             if size > len(start) and not start.startswith(SEALED) and size != _announced(start):
                 raise MessageError(f"The {what} {path} is refused: it is not a file of fedonce's, or it is cut short.")

@@ -2,11 +2,12 @@
 
 The manifest names every other file with its size and sha256, and every other file's name holds its own digest. Saving writes new
 files beside the old ones and then replaces the manifest, in one rename: whoever reads, and whatever happens, there is the
-old model or the new one, whole. One process at a time saves: it has the folder locked (`alone`), and a command that reads a model in
-order to save another in its place has it locked from the reading on. Readers lock nothing: they read once more where a saving came between.
+old model or the new one, whole. One process at a time saves: it has the folder locked (`alone`), and a command that reads a model
+in order to save another in its place has it locked from the reading on. Readers lock nothing: they read once more where a
+saving came between.
 
-A file that leaves the house, a guest's message, stands in the folder under a name that people look for. The manifest has its digest,
-so that the one rename decides on it, too. Before the rename the old one is moved aside, to message-DIGEST.fedonce, where
+A file that leaves the house, a guest's message, stands in the folder under a name that people look for. The manifest has its
+digest, so that the one rename decides on it, too. Before the rename the old one is moved aside, to message-DIGEST.fedonce, where
 the new one waits as well; after it, the one that the manifest names is moved to its place. Whenever that is interrupted, the
 message in its place is the model's, or there is none, and whoever reads or saves next moves the model's there (`settle`).
 """
@@ -39,7 +40,9 @@ READABLE = (1, 2)  # 1: without the files that leave
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 2**24  # bytes; a line per message, and 16 MiB are some fifty thousand of them
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
-_UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?")  # of a process that was killed
+_UNFINISHED = re.compile(
+    rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?"
+)  # of a process that was killed
 _LEAVES = re.compile(r"(?!\.)[\w.-]{1,100}\.fedonce")  # names of files that leave
 Tensors = dict[str, NDArray[Any]]
 

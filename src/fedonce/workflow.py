@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from fedonce import leakage, learners, protocol, storage
 from fedonce.alignment import AgreedRows
 from fedonce.crypto import PrivateKey, PublicKey, read_private, read_public, read_secret, seal, unseal
-from fedonce.disk import write_file
+from fedonce.disk import read_file, write_file
 from fedonce.engine.files import FilesEngine
 from fedonce.envelope import kind_of, read_bytes
 from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError
@@ -130,12 +130,10 @@ def public(path: Path | None, budget: bool = True) -> tuple[Public | None, Any]:
         return None, None
     if not budget:
         raise InputError("There is no privacy budget that --public could serve; give one, or leave --public out.")
+    data = read_file(path, "file of public knowledge")
     try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
+        content = json.loads(data) if path.suffix == ".json" else tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is neither TOML nor JSON, by its ending: {error}.") from None
     unknown = sorted(set(content) - {"bounds", "categories", "labels"}) if isinstance(content, Mapping) else ["?"]
     if unknown:

@@ -291,7 +291,7 @@ def test_torch_is_imported_where_it_is_needed_and_no_earlier(module):
     source = Path(federation.__file__).with_name(f"{module}.py").read_text()
     found = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
     ours = {node.module.split(".")[1] for node in found if node.module.startswith("fedonce.")}
-    assert ours <= {"alignment", "envelope", "errors", "federation", "ids", "message", "tables", "terminal"}
+    assert ours <= {"alignment", "disk", "envelope", "errors", "federation", "ids", "message", "tables", "terminal"}
     assert {alias.name for node in found if node.module == "fedonce" for alias in node.names} <= {"alignment"}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fedonce.disk import check_is_file
 from fedonce.errors import InputError, parameter_error
 from fedonce.tablefiles.builders import Builder, Ids, Values
 from fedonce.tablefiles.sources import SOURCES, Source, check_ending
@@ -44,6 +45,8 @@ def read_table(
     """
     path = Path(path)
     whose = f"{path}{f' (party {party!r})' if party else ''}"
+    if not path.is_dir():  # of which the system tells
+        check_is_file(path, "table")
     with _clear_errors(whose):
         source = SOURCES[check_ending(path)](path, whose)
         wanted = _wanted(source, id, columns, optional)
