@@ -467,3 +467,43 @@ def test_what_is_no_file_is_refused_by_name_and_not_waited_for(office, tmp_path,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         refused(office, code, (str(name), thing), line.replace("THING", str(name)))
+
+
+HOSTILE = "x\x1b[31m\u202ey"
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (0, "guest fit shop.csv --id who --name shop --out NAME --secret secret"),
+        (0, "guest represent shop.csv --model shop --secret secret --out NAME.fedonce"),
+        (3, "guest fit NAME.csv --name shop --out y"),
+        (3, "guest fit shop.csv --name shop --out y --id NAME"),
+        (4, "inspect NAME"),
+        (4, "host fit bank.csv --id customer --label default --out y --guest NAME"),
+        (0, f"host predict bank.csv --model bank {SHOP} --secret secret --out NAME.csv"),
+        (0, "keys new bank --out NAME"),
+        (2, "guest fit shop.csv --NAME"),
+        (2, "NAME"),
+        (3, "federation fit NAME --out y"),
+    ],
+)  # fmt: skip
+def test_no_name_reaches_the_terminal_as_a_control_sequence(office, tmp_path, code, line):
+    shutil.copytree(office, tmp_path, dirs_exist_ok=True)
+    if "keys" in line:
+        (tmp_path / HOSTILE).mkdir()
+    result = command(tmp_path, line.replace("NAME", HOSTILE))
+    assert result.code == code, result
+    printed = result.out + result.err
+    assert "\x1b" not in printed
+    assert "\u202e" not in printed
+    assert r"\u202e" in printed
+
+
+def test_no_column_reaches_the_terminal_as_a_control_sequence(tmp_path):
+    table = pd.DataFrame({f"{HOSTILE}{j}\nz": np.arange(40.0) * (j + 1) % 7 for j in range(3)})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    result = command(tmp_path, "guest fit table.csv --name shop --out shop")
+    assert result.code == 0, result
+    assert "\x1b" not in result.out + result.err
+    assert "\nz" not in result.out

@@ -31,7 +31,7 @@ from fedonce.cli_options import (
     Types,
 )  # fmt: skip
 from fedonce.errors import InputError
-from fedonce.terminal import AsJson, Quiet, progress, show, to_json
+from fedonce.terminal import AsJson, Quiet, one_line, progress, show, to_json, warn
 
 if TYPE_CHECKING:
     from fedonce.leakage import Rebuilt
@@ -135,9 +135,9 @@ def _tell_fit(told: dict[str, Any], found: list[Rebuilt], attack: bool, as_json:
     if attack:
         typer.echo("\nHow well a plain attack rebuilds each column from the message, on rows held back:")
         for line in leakage.lines(found):
-            typer.echo(line)
+            typer.echo(one_line(line))
     if warning:
-        typer.secho(f"warning: {warning}", fg="yellow", err=True)
+        warn(warning)
 
 
 @guest.command()
