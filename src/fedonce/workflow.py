@@ -45,15 +45,15 @@ def read(
     given = pairs(types or [], "--type", "age=number")
     wanted = None if columns is None else [*_listed(columns), *([label] if label else [])]
     table = read_table(path, id=id, columns=wanted, types=given, party=party)
-    dropped = _listed(drop)
-    unknown = [name for name in (*dropped, *([label] if label else ())) if name not in table.names]
+    dropped, places = set(_listed(drop)), {name: position for position, name in enumerate(table.names)}
+    unknown = [name for name in (*_listed(drop), *([label] if label else ())) if name not in places]
     if unknown:
         raise InputError(f"The file {path} has no column {unknown[0]!r}{did_you_mean(unknown[0], table.names)}")
     kept = [name for name in map(str, table.names) if name not in dropped and name != label]
     if not kept:
         raise InputError(f"{path} has no column to learn from, besides {id!r} and {label!r}.")
     order = [*kept, *([label] if label else [])]
-    table = table.select([table.names.index(name) for name in order])
+    table = table.select([places[name] for name in order])
     if id is None:
         _warn_of_ids(table, kept, path)
     kinds = {str(name): kind for name, kind in table.kinds.items()}
@@ -62,7 +62,8 @@ def read(
 
 def _warn_of_ids(table: Table, names: Sequence[str], path: Path) -> None:
     """Say so where nobody named ids, and a column looks like them."""
-    found = [name for name in names if _like_ids(table.columns[table.names.index(name)])]
+    columns = dict(zip(table.names, table.columns, strict=True))
+    found = [name for name in names if _like_ids(columns[name])]
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         warnings.warn(
