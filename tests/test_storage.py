@@ -435,3 +435,11 @@ def test_a_file_of_another_size_is_not_read(folder):
     os.truncate(folder / MANIFEST, 2**40)
     with pytest.raises(InputError, match=r"manifest\.json has more than"):
         load(folder, "host")
+
+
+@pytest.mark.parametrize("name", ["settings", "encoding"])
+def test_settings_are_a_table(folder, name):
+    entry = storage._write_part(folder, name, "json", b"[1]")
+    rewrite(folder, lambda content: content["files"].update({name: entry}))
+    with pytest.raises(InputError, match="its settings or its encoding are no table"):
+        load(folder, "host")

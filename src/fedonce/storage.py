@@ -217,6 +217,8 @@ def load(folder: str | Path, kind: str) -> Stored:
     data = _contents(source, kind)
     try:
         settings, encoding = json.loads(data["settings"]), json.loads(data["encoding"])
+        if not isinstance(settings, dict) or not isinstance(encoding, dict):
+            raise TypeError("its settings or its encoding are no table")
         weights = load_tensors(data["weights"])
         messages = {
             name.removeprefix("message of "): text for name, text in data.items() if name.startswith("message of ")
