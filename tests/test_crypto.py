@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -67,18 +68,29 @@ def test_a_name_must_fit_a_file(tmp_path, name):
         crypto.new_keys(name, tmp_path)
 
 
-def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
-    write = crypto.write_file
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch, call):
+    calls, write = [], Path.write_bytes
 
-    def full(path, data, private=False):
-        if not private:
-            raise InputError("disk full")
-        write(path, data, private=private)
+    def full(path, data):
+        calls.append(path)
+        if len(calls) == call:
+            raise OSError(28, "No space left on device")
+        return write(path, data)
 
-    monkeypatch.setattr(crypto, "write_file", full)
-    with pytest.raises(InputError, match="disk full"):
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InputError, match="No space left on device"):
         crypto.new_keys("bank", tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_private_key_without_its_public_one_gets_it(tmp_path):
+    private, public = crypto.new_keys("bank", tmp_path)
+    before = private.read_bytes(), public.read_bytes()
+    public.unlink()  # as after an interruption
+    with pytest.warns(FedOnceWarning, match=r"bank\.key was there without .*bank\.pub.*no new keys made"):
+        assert crypto.new_keys("bank", tmp_path) == (private, public)
+    assert (private.read_bytes(), public.read_bytes()) == before
 
 
 def test_a_private_key_that_others_can_read_is_warned_of(tmp_path):

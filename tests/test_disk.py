@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from fedonce import InputError
-from fedonce.disk import make_folder, write_file
+from fedonce import InputError, MessageError
+from fedonce.disk import check_is_file, make_folder, open_file, whole_file, write_file, write_pair
 
 # A file may grow to 4096 bytes: writing more fails with a real error, as on a full disk.
 FULL = """
@@ -99,3 +99,56 @@ def test_folders(tmp_path):
     write_file(tmp_path / "file", b"")
     with pytest.raises(InputError, match="file cannot be written: File exists"):
         make_folder(tmp_path / "file")
+
+
+def test_files_of_killed_writings_are_cleared_and_others_stay(tmp_path):
+    for name in (".x.abcd1234.part", ".x.abcd1234", ".y.abcd1234.part", ".x.abcd12345.part", "x.part"):
+        (tmp_path / name).write_bytes(b"left")
+    with whole_file(tmp_path / "x") as at_work:
+        at_work.write_bytes(b"first")
+        write_file(tmp_path / "x", b"second")
+        assert at_work.exists()  # it is being written
+        assert not (tmp_path / ".x.abcd1234.part").exists()
+    assert (tmp_path / "x").read_bytes() == b"first"
+    assert sorted(os.listdir(tmp_path)) == [".x.abcd1234", ".x.abcd12345.part", ".y.abcd1234.part", "x", "x.part"]
+
+
+def test_a_pair_is_never_of_two_times(tmp_path, monkeypatch):
+    kept, shown = tmp_path / "kept", tmp_path / "shown"
+    write_pair(kept, b"1", shown, b"1")
+    assert (mode(kept), shown.read_bytes()) == (0o600, b"1")
+    replaced, os_replace = [], os.replace
+
+    def fail(source, target):
+        replaced.append(target)
+        if len(replaced) == 2:
+            raise OSError(5, "Input/output error")
+        os_replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(InputError, match="shown cannot be written: Input/output error"):
+        write_pair(kept, b"2", shown, b"2")
+    assert kept.read_bytes() == b"2"
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+def things(folder):
+    """What is no file: a folder, a pipe, a device."""
+    (folder / "folder").mkdir()
+    os.mkfifo(folder / "pipe")
+    return {folder / "folder": "a folder", folder / "pipe": "a pipe", "/dev/zero": "a device", "/dev/stdin": None}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="has no pipes with names")
+def test_only_files_are_opened(tmp_path):
+    for path, kind in things(tmp_path).items():
+        for act in (open_file, check_is_file):
+            with pytest.raises(MessageError, match=f"The message {path} cannot be read: it is {kind or 'a '}"):
+                act(path, "message", MessageError)
+    write_file(tmp_path / "x", b"1")
+    (tmp_path / "link").symlink_to(tmp_path / "x")
+    with open_file(tmp_path / "link") as file:
+        assert file.read() == b"1"
+    with pytest.raises(FileNotFoundError):
+        open_file(tmp_path / "nothing")
+    check_is_file(tmp_path / "nothing")

@@ -11,7 +11,7 @@ SOURCE = Path(fedonce.__file__).parent
 
 # Imports point one way: a module may import those of its own layer or of lower ones.
 LAYERS = [
-    {"errors"},
+    {"errors", "locks"},
     {"names", "sizes"},
     {"disk", "envelope", "extras"},
     {"ids", "partition", "targets", "randomness", "tables", "mistyped"},

@@ -4,6 +4,8 @@ import hashlib
 import json
 import os
 import shutil
+import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from safetensors.numpy import load as load_tensors
 
 from fedonce import NCF, InputError, Recipe, disk, storage
 from fedonce.learners import NAT
+from fedonce.locks import only_one
 from fedonce.storage import MANIFEST, Stored, load, save
 
 REMEDY = "take it from a copy, or train again, into another folder"
@@ -119,7 +122,11 @@ def test_every_changed_byte_of_every_file_is_noticed(folder):
         (b"[" * 100_000, "cannot be read"),
         (b"[]", "manifest.json is not the manifest of a fedonce model; name the folder that a fit wrote"),
         (b'{"name": "app", "icons": []}', "is not the manifest of a fedonce model"),
-        (b'{"fedonce model": 2, "more": {}}', "has version 2, this program reads 1; use the fedonce that wrote it"),
+        (
+            b'{"fedonce model": 3, "more": {}}',
+            "has version 3, this program reads 1 to 2; use the fedonce that wrote it",
+        ),
+        (b'{"fedonce model": true}', "has version True"),
         (b'{"fedonce model": NaN}', "has version nan"),
     ],
 )
@@ -287,3 +294,152 @@ def test_settings_that_a_file_cannot_hold(tmp_path):
 def test_odd_text_survives(tmp_path):
     odd = Stored("guest", {"name": "\ud800 é \x00"}, {"values": ["\udfff"]}, {})
     same(load(save(tmp_path, odd), "guest"), odd)
+
+
+@pytest.fixture
+def no_sync(monkeypatch):
+    """Many savings, which need not outlive a power cut."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+def in_threads(*works):
+    """Run some works at once; what one raises is raised."""
+    failed = []
+
+    def run(work):
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def test_two_savings_at_once_leave_one_of_the_models_whole(tmp_path, no_sync):
+    rng = np.random.default_rng(0)
+    for pair in range(200):
+        first, second = (model(int(value), {"shop": bytes([pair, value])}) for value in rng.integers(0, 9, 2))
+        in_threads(lambda first=first: save(tmp_path, first), lambda second=second: save(tmp_path, second))
+        found = load(tmp_path, "host")
+        assert found.messages in (first.messages, second.messages)
+        same(found, first if found.messages == first.messages else second)
+        assert len(os.listdir(tmp_path)) == 5
+
+
+def test_whoever_reads_while_others_save_has_an_old_or_a_new_model(tmp_path, no_sync):
+    save(tmp_path, model(0))
+    saved = threading.Event()
+
+    def saving():
+        for value in range(60):
+            save(tmp_path, model(value % 3))
+        saved.set()
+
+    def reading():
+        while not saved.is_set():
+            found = load(tmp_path, "host")
+            same(found, model(found.settings["value"]))
+
+    in_threads(saving, reading)
+
+
+def leaving(value):
+    return replace(model(value, kind="guest"), messages={}, leaving={"representation.fedonce": b"message %d" % value})
+
+
+def test_a_message_that_leaves_changes_with_the_model(tmp_path):
+    for value in (1, 2, 2):
+        save(tmp_path, leaving(value))
+        assert (tmp_path / "representation.fedonce").read_bytes() == b"message %d" % value
+        assert load(tmp_path, "guest").settings["value"] == value
+        assert len(os.listdir(tmp_path)) == 5
+    (tmp_path / "representation.fedonce").unlink()  # sent, and moved away
+    assert load(tmp_path, "guest").settings["value"] == 2
+    assert not (tmp_path / "representation.fedonce").exists()
+    save(tmp_path, leaving(3))
+    assert (tmp_path / "representation.fedonce").read_bytes() == b"message 3"
+
+
+def test_a_message_beside_a_model_of_the_first_version_is_kept_with_it(tmp_path, monkeypatch):
+    save(tmp_path, replace(leaving(1), leaving={}))
+    content = json.loads((tmp_path / MANIFEST).read_bytes())
+    del content["leaving"], content["sha256"]
+    (tmp_path / MANIFEST).write_bytes(storage._manifest_bytes({**content, "fedonce model": 1}))
+    (tmp_path / "representation.fedonce").write_bytes(b"message 1")
+    assert load(tmp_path, "guest").settings["value"] == 1
+
+    monkeypatch.setattr(storage, "_settle", lambda folder: None)  # killed where the new manifest is written
+    digest = hashlib.sha256(b"message 1").hexdigest()[:16]
+    writes = []
+
+    def killed(path, data, private=False):
+        writes.append(path.name)
+        if writes.count(MANIFEST) == 2:
+            raise KeyboardInterrupt
+        return disk.write_file(path, data, private)
+
+    monkeypatch.setattr(storage, "write_file", killed)
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path, leaving(2))
+    assert not (tmp_path / "representation.fedonce").exists()
+    assert (tmp_path / f"message-{digest}.fedonce").exists()
+    monkeypatch.undo()
+    assert load(tmp_path, "guest").settings["value"] == 1
+    assert (tmp_path / "representation.fedonce").read_bytes() == b"message 1"
+
+
+def test_a_message_is_not_moved_while_a_saving_is_under_way(tmp_path):
+    save(tmp_path, leaving(1))
+    waiting = tmp_path / json.loads((tmp_path / MANIFEST).read_bytes())["leaving"]["representation.fedonce"]["file"]
+    (tmp_path / "representation.fedonce").rename(waiting)
+    with only_one(tmp_path):
+        in_threads(lambda: storage.settle(tmp_path))
+        assert waiting.exists()
+    storage.settle(tmp_path)
+    assert (tmp_path / "representation.fedonce").read_bytes() == b"message 1"
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.fedonce", ".x.fedonce", "manifest.json", "message-0123456789abcdef.fedonce", ""]
+)
+def test_what_leaves_has_a_plain_name(tmp_path, name):
+    with pytest.raises(InputError, match="'leaving' parameter"):
+        save(tmp_path / "new", replace(leaving(1), leaving={name: b""}))
+    assert not (tmp_path / "new").exists()
+    save(tmp_path, leaving(1))
+    rewrite(tmp_path, lambda content: content["leaving"].update({name: content["files"]["weights"]}))
+    with pytest.raises(InputError, match="cannot leave"):
+        load(tmp_path, "guest")
+
+
+def test_a_folder_to_oneself_is_taken_away_where_nothing_came_of_it(tmp_path):
+    with storage.alone(tmp_path / "a" / "b") as folder:
+        assert folder.is_dir()
+    assert not os.listdir(tmp_path)
+    with storage.alone(tmp_path / "a") as folder:
+        save(folder, model())
+    assert storage.exists(tmp_path / "a")
+
+
+def test_a_file_of_another_size_is_not_read(folder):
+    path = folder / json.loads((folder / MANIFEST).read_bytes())["files"]["weights"]["file"]
+    os.truncate(path, 2**40)  # a hole: it takes no room, and more memory than there is
+    with pytest.raises(InputError, match="was changed since it was written"):
+        load(folder, "host")
+    os.truncate(folder / MANIFEST, 2**40)
+    with pytest.raises(InputError, match=r"manifest\.json has more than"):
+        load(folder, "host")
+
+
+@pytest.mark.parametrize("name", ["settings", "encoding"])
+def test_settings_are_a_table(folder, name):
+    entry = storage._write_part(folder, name, "json", b"[1]")
+    rewrite(folder, lambda content: content["files"].update({name: entry}))
+    with pytest.raises(InputError, match="its settings or its encoding are no table"):
+        load(folder, "host")

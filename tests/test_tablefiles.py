@@ -5,6 +5,7 @@ import gzip
 import os
 from contextlib import nullcontext
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from fedonce import InputError
+from fedonce import InputError, workflow
 from fedonce.errors import FedOnceWarning
+from fedonce.reading import Reading
 from fedonce.tablefiles import check_ending, read_table, sources, write_table
 from fedonce.tables import Table
 
@@ -406,3 +408,75 @@ def test_the_index_that_pandas_writes_is_no_column(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     assert read_table(tmp_path / "t.parquet").names == ("a",)
     assert read_table(tmp_path / "t.parquet", columns=["__index_level_0__"]).n_rows == 3
+
+
+@pytest.mark.parametrize("kind", [None, "date", "category"])
+@pytest.mark.parametrize(
+    "type", [pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("s", "UTC"), pa.date32()], ids=str
+)
+def test_dates_too_far_away_are_refused_by_column_and_count(tmp_path, type, kind):
+    far = [2**31 - 1] * 2 if pa.types.is_date32(type) else [2**60, -(2**60)]
+    storage = pa.int32() if pa.types.is_date32(type) else pa.int64()
+    for ending, write in ((".arrow", pyarrow.feather.write_feather), (".parquet", pq.write_table)):
+        if ending == ".parquet" and type in (pa.timestamp("s"), pa.timestamp("s", "UTC")):
+            continue  # it has no such type
+        path = tmp_path / f"x{ending}"
+        write(pa.table({"when": pa.array([*far, 0, None], storage).cast(type)}), path)
+        with pytest.raises(InputError, match=r"Column 'when' of .* has 2 values or more too far away for a date"):
+            read_table(path, types=None if kind is None else {"when": kind})
+
+
+def test_dates_that_can_be_held_are_read_in_every_unit(tmp_path):
+    moment = np.datetime64("2500-02-03T04:05:06", "s")
+    for unit in ("s", "ms", "us"):
+        column = pa.array(np.array([moment, "NaT"], f"M8[{unit}]"))
+        pyarrow.feather.write_feather(pa.table({"when": column}), tmp_path / "x.arrow")
+        found = read_table(tmp_path / "x.arrow").columns[0]
+        assert found.dtype == "M8[us]"
+        assert found[0] == moment
+        assert np.isnat(found[1])
+    text = tmp_path / "x.csv"
+    text.write_text("when\n9999-12-31T23:59:59.999999\n0001-01-01\n")
+    assert read_table(text).columns[0].tolist()[0].year == 9999
+    text.write_text("when\n2024-01-01\n292277-01-01\n")
+    assert read_table(text).kinds == {"when": "category"}
+    with pytest.raises(InputError, match="'292277-01-01' in row 2, and must hold dates"):
+        read_table(text, types={"when": "date"})
+
+
+class Name(str):
+    """A column's name that counts how often it is compared."""
+
+    __slots__ = ()
+    compared = 0
+
+    def __eq__(self, other):
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+class Wide(sources.Source):
+    textual = together = True
+
+    def chunks(self, names):
+        yield [pa.array(["1", "2"]) for _ in names]
+
+
+def test_the_work_grows_with_the_columns_and_not_with_their_square(monkeypatch):
+    n = 2000
+    names = [Name(f"column {j}") for j in range(n)]
+    monkeypatch.setitem(sources.SOURCES, "csv", lambda path, whose: Wide(path, whose, names))
+    Name.compared = 0
+    table, _ = workflow.read(Path("wide.csv"), "shop", names[0], None, names[1], [f"{names[2]}=number"])
+    assert len(table.names) == n - 2
+    again = Reading(names[0], tuple(names[2:]), dict.fromkeys(names[2:], "number"))
+    assert again.read("wide.csv", "shop").n_rows == 2
+    assert Name.compared < 50 * n
+
+
+def test_a_first_line_may_be_long(tmp_path):
+    names = [f"{j}{'x' * 100_000}" for j in range(12)]
+    (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join("1" * 12) + "\n")
+    assert list(read_table(tmp_path / "wide.csv").names) == names

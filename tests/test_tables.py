@@ -161,3 +161,17 @@ def test_popped_values_keep_their_type():
     assert (values.tolist(), rest.matrix.toarray().tolist()) == ([2, 4], [[1], [3]])
     with pytest.raises(InputError, match="no column 'agge'; did you mean 'age'. It has 'age', 'member'"):
         table.pop("agge")
+
+
+@pytest.mark.parametrize("unit", ["D", "h", "s", "ms"])
+def test_dates_too_far_away_are_refused_and_never_other_dates(unit):
+    dates = np.array([[2**60], [-(2**60)], [0]], f"M8[{unit}]")
+    for table in (dates, dates.astype(object) if unit in ("D", "s") else dates, np.array([[dates[0, 0]]], object)):
+        if table.dtype.kind == "O" and isinstance(table[0, 0], int):
+            continue
+        with pytest.raises(InputError, match=r"Column 0 has .*too far away for a date or a time; correct them"):
+            Table.of(table)
+    with pytest.raises(InputError, match="Column 0 has 2 values or more too far away"):
+        Table.of(dates)
+    near = np.array([[1000], [-1000], [np.iinfo(np.int64).min]], f"M8[{unit}]")  # the last is NaT
+    assert np.array_equal(Table.of(near).columns[0], near[:, 0].astype("M8[us]"), equal_nan=True)

@@ -3,10 +3,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +18,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedonce import FedOnceClassifier, Guest, Host, InputError, Representation, cli, storage, workflow
+from fedonce import FedOnceClassifier, Guest, Host, InputError, Representation, cli, protocol, storage, workflow
+from fedonce.disk import write_file
 from fedonce.errors import FedOnceWarning
 from fedonce.ids import Naming
+from fedonce.locks import if_free
 from fedonce.tablefiles import read_table
+from tests.test_locks import HOLD
 
 N = 120
 FIT_SHOP = "guest fit shop.csv --id who --name shop --out shop --secret secret"
@@ -179,15 +186,23 @@ def test_a_guest_without_room_keeps_what_it_had(tmp_path, monkeypatch):
     done(tmp_path, "keys secret secret")
     done(tmp_path, FIT_SHOP)
     before = {path.name: path.read_bytes() for path in (tmp_path / "shop").iterdir()}
-    for name in ("write_message", "save"):
+    for room in range(5):  # settings, encoding, weights, message, manifest
+        calls = []
 
-        def full(*_):
-            raise InputError("no room")
+        def full(path, data, private=False, calls=calls, room=room):
+            calls.append(path)
+            if len(calls) > room:
+                raise InputError("no room")
+            return write_file(path, data, private)
 
         with monkeypatch.context() as patch:
-            patch.setattr(workflow if name == "write_message" else Guest, name, full)
+            patch.setattr(storage, "write_file", full)
             refused(tmp_path, 3, "no room", f"{FIT_SHOP} --replace --seed 1")
-        assert {path.name: path.read_bytes() for path in (tmp_path / "shop").iterdir()} == before
+        assert len(calls) == room + 1
+        assert models(tmp_path / "shop") == {name: before[name] for name in models(tmp_path / "shop")}
+        assert before.keys() <= {path.name for path in (tmp_path / "shop").iterdir()}
+    done(tmp_path, f"{FIT_SHOP} --replace --seed 1")
+    assert len(list((tmp_path / "shop").iterdir())) == len(before)
 
 
 FULL_DISK = """
@@ -354,3 +369,145 @@ def test_without_a_key_python_warns_as_the_command_does(office):
         message = Guest("shop").learn(read_table(office / "shop.csv", id="who"))
     assert message.naming == "hashed"
     assert Representation.from_bytes(message.to_bytes()).n_rows == N - 10
+
+
+def is_free(folder):
+    """Tell whether somebody else could have a folder: another thread tries."""
+    found = []
+
+    def attempt():
+        with if_free(folder) as free:
+            found.append(free)
+
+    other = threading.Thread(target=attempt)
+    other.start()
+    other.join()
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "steps"),
+    [
+        (REFIT, "bank", [(workflow, "model_before"), (protocol, "fit"), (Host, "save")]),
+        (f"{FIT_SHOP} --replace --quiet", "shop", [(workflow, "warn_of_spent"), (Guest, "learn"), (Guest, "save")]),
+    ],
+)
+def test_a_model_that_is_trained_again_is_locked_from_reading_to_saving(
+    office, tmp_path, monkeypatch, line, folder, steps
+):
+    shutil.copytree(office, tmp_path, dirs_exist_ok=True)
+    free = {}
+
+    def watched(owner, name):
+        step = getattr(owner, name)
+
+        def watching(*given, **named):
+            free[name] = is_free(tmp_path / folder)
+            return step(*given, **named)
+
+        monkeypatch.setattr(owner, name, watching)
+
+    for owner, name in steps:
+        watched(owner, name)
+    done(tmp_path, line)
+    assert free == {name: False for _, name in steps}
+    assert is_free(tmp_path / folder)
+
+
+def test_whoever_comes_second_waits_and_is_told_for_whom(office, tmp_path):
+    shutil.copytree(office, tmp_path, dirs_exist_ok=True)
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / "bank"], stdin=-1, stdout=-1) as other:
+        assert other.stdout.readline() == b"held\n"
+        timer = threading.Timer(0.5, other.kill)
+        timer.start()
+        result = command(tmp_path, REFIT.replace(" --quiet", ""))
+        timer.join()
+    assert result.code == 0
+    assert "waiting for " in result.err
+    assert "which has bank to itself" in result.err
+
+
+@pytest.fixture
+def no_waiting():
+    """End a test that waits for somebody to write into a pipe."""
+
+    def waited(*_):
+        raise TimeoutError("the command waits")
+
+    before = signal.signal(signal.SIGALRM, waited)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+LEARN = "guest fit shop.csv --id who --name shop --out learnt"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no pipes with names")
+@pytest.mark.parametrize("thing", ["pipe", "folder", "device"])
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (3, "guest fit THING --name x --out x"),
+        (3, f"{LEARN} --secret THING"),
+        (3, f"{LEARN} --plan THING"),
+        (3, f"{LEARN} --epsilon 1 --public THING"),
+        (3, f"{LEARN} --sign THING"),
+        (3, f"{LEARN} --seal-to THING"),
+        (4, f"{LEARN} --rows THING"),
+        (4, f"{FIT_BANK}2 --guest THING"),
+        (3, f"{FIT_BANK}2 {SHOP} --key THING"),
+        (3, f"{FIT_BANK}2 {SHOP} --verify shop=THING"),
+        (3, "host predict THING --model bank --out out.csv"),
+        (4, "host predict bank.csv --model bank --secret secret --out out.csv --guest THING"),
+        (3, "guest represent THING --model shop --out out.fedonce"),
+        (3, "federation fit THING --out there"),
+    ],
+)
+def test_what_is_no_file_is_refused_by_name_and_not_waited_for(office, tmp_path, no_waiting, thing, code, line):
+    name = tmp_path / "thing.csv"
+    {"pipe": os.mkfifo, "folder": Path.mkdir, "device": lambda path: path.symlink_to("/dev/zero")}[thing](name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        refused(office, code, (str(name), thing), line.replace("THING", str(name)))
+
+
+HOSTILE = "x\x1b[31m\u202ey"
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (0, "guest fit shop.csv --id who --name shop --out NAME --secret secret"),
+        (0, "guest represent shop.csv --model shop --secret secret --out NAME.fedonce"),
+        (3, "guest fit NAME.csv --name shop --out y"),
+        (3, "guest fit shop.csv --name shop --out y --id NAME"),
+        (4, "inspect NAME"),
+        (4, "host fit bank.csv --id customer --label default --out y --guest NAME"),
+        (0, f"host predict bank.csv --model bank {SHOP} --secret secret --out NAME.csv"),
+        (0, "keys new bank --out NAME"),
+        (2, "guest fit shop.csv --NAME"),
+        (2, "NAME"),
+        (3, "federation fit NAME --out y"),
+    ],
+)  # fmt: skip
+def test_no_name_reaches_the_terminal_as_a_control_sequence(office, tmp_path, code, line):
+    shutil.copytree(office, tmp_path, dirs_exist_ok=True)
+    if "keys" in line:
+        (tmp_path / HOSTILE).mkdir()
+    result = command(tmp_path, line.replace("NAME", HOSTILE))
+    assert result.code == code, result
+    printed = result.out + result.err
+    assert "\x1b" not in printed
+    assert "\u202e" not in printed
+    assert r"\u202e" in printed
+
+
+def test_no_column_reaches_the_terminal_as_a_control_sequence(tmp_path):
+    table = pd.DataFrame({f"{HOSTILE}{j}\nz": np.arange(40.0) * (j + 1) % 7 for j in range(3)})
+    table.to_csv(tmp_path / "table.csv", index=False)
+    result = command(tmp_path, "guest fit table.csv --name shop --out shop")
+    assert result.code == 0, result
+    assert "\x1b" not in result.out + result.err
+    assert "\nz" not in result.out

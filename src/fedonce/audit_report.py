@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from fedonce import __version__, private, report
 from fedonce.aggregation import PRIVATE_CLASSES, Examples
+from fedonce.disk import write_file
 from fedonce.estimators import FedOnceClassifier
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.privacy import audit
@@ -184,7 +185,7 @@ def write(findings: Findings, folder: Path) -> Path:
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "audit.html"
-    path.write_text(page, encoding="utf-8")
+    write_file(path, page.encode())
     return path
 
 

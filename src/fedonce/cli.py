@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
@@ -11,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from typer.core import TyperGroup
 
 import fedonce.cli_federation  # adds `fit` and `predict`
 import fedonce.cli_federation_demo  # noqa: F401  # adds `demo`
@@ -26,18 +28,41 @@ from fedonce.cli_host import host
 from fedonce.cli_keys import keys
 from fedonce.cli_privacy import privacy
 from fedonce.errors import AbsentPartyError, BudgetError, FederationError, FedOnceError, MessageError
-from fedonce.terminal import one_line
+from fedonce.terminal import Printer, guarded, one_line
 
 if TYPE_CHECKING:
     from fedonce.demo import Demonstration
 
+
+class _Commands(TyperGroup):
+    """The commands; what is said of a wrong option, which may be a file's name, is printable."""
+
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        with _printable_errors():
+            return super().make_context(*given, **named)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _printable_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _printable_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, FedOnceError) and isinstance(getattr(error, "message", None), str):
+            error.message = one_line(error.message)  # type: ignore[attr-defined]
+        raise
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="FedOnce: one-shot vertical federated learning. One message per party, then predict.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-errors = Console(stderr=True)
 
 
 def exit_code(error: FedOnceError) -> int:
@@ -48,12 +73,13 @@ def exit_code(error: FedOnceError) -> int:
 
 def main() -> None:
     """Run the command line; our own errors are told in words and an exit code, never a traceback."""
-    try:
-        app()
-    except FedOnceError as error:
-        # Escaped: an error may quote a file's text, which is not to be taken for markup.
-        errors.print(f"[bold red]error[/]: {escape(_printed(error))}", highlight=False, soft_wrap=True)
-        sys.exit(exit_code(error))
+    with guarded():
+        try:
+            app()
+        except FedOnceError as error:
+            # Escaped: an error may quote a file's text, which is not to be taken for markup.
+            Printer(stderr=True).print(f"[bold red]error[/]: {escape(_printed(error))}")
+            sys.exit(exit_code(error))
 
 
 def _printed(error: FedOnceError) -> str:
@@ -91,7 +117,7 @@ def demo(
     """
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{out} is a file; name a folder.", param_hint="--out")
-    progress = Console(stderr=True, quiet=quiet)
+    progress = Printer(stderr=True, quiet=quiet)
     with progress.status("loading") as status:
         from fedonce import report
         from fedonce.demo import run
@@ -102,7 +128,7 @@ def demo(
             if progress.is_terminal:
                 status.update(f"training {method}")
             else:
-                progress.print(f"training {method}", highlight=False)
+                progress.print(f"training {method}")
 
         result = run(seed, tell)
         path = report.write(result, out)
@@ -122,7 +148,7 @@ def _print_table(result: Demonstration) -> None:
         table.add_column(column, justify="left" if column == "method" else "right")
     for o in result.outcomes:
         table.add_row(o.method, f"{100 * o.accuracy:.1f} %", str(o.messages), f"{o.bytes:,}", f"{o.seconds:.1f}")
-    Console().print(table)
+    Printer().print(table)
 
 
 data = typer.Typer(help="The paper's data sets: what is here, and how to get them.", no_args_is_help=True)
@@ -172,8 +198,8 @@ def list_data(
         )
     for row in rows:
         table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-    terminal = Console()
-    Console(width=terminal.width if terminal.is_terminal else 120).print(table)
+    terminal = Printer()
+    Printer(width=terminal.width if terminal.is_terminal else 120).print(table)
 
 
 @data.command()

@@ -54,7 +54,7 @@ def request(
     The state file holds the key to the answers: it stays with you, and nobody else may have it.
     """
     from fedonce import alignment, ids
-    from fedonce.disk import write_file
+    from fedonce.disk import write_pair
 
     state = out.with_name(f"{out.name}.state") if state is None else state
     if state.resolve() == out.resolve():
@@ -64,12 +64,7 @@ def request(
     _refuse_existing((out, state), force)
     own = _ids(table, id_column, name)
     asked, kept = alignment.request(own, name, run, reveal, ids.parse_forms(normalise))
-    write_file(state, kept, private=True)
-    try:
-        write_file(out, asked)
-    except BaseException:
-        state.unlink()  # it is of no use without its request
-        raise
+    write_pair(state, kept, out, asked)
     told = {
         "host": name,
         "run": run,
@@ -204,6 +199,7 @@ def _write_all(files: dict[Path, bytes], force: bool) -> None:
             raise InputError(f"{path} exists already, with another content; name another folder, or say --force.")
     for path, data in files.items():
         if not _holds(path, data):
+            path.with_name(f"{path.name}.sealed").unlink(missing_ok=True)  # of other rows
             write_file(path, data, private=True)
 
 

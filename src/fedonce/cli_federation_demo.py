@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from fedonce.cli_federation_kits import federation
-from fedonce.terminal import AsJson, Quiet, progress, to_json
+from fedonce.terminal import AsJson, Printer, Quiet, progress, to_json
 
 if TYPE_CHECKING:
     from fedonce.federation.demonstration import Demonstration
@@ -42,8 +41,8 @@ def demo(
 
 
 def _show(told: Demonstration) -> None:
-    console = Console()
-    console = console if console.is_terminal else Console(width=120)
+    console = Printer()
+    console = console if console.is_terminal else Printer(width=120)
     models = Table(
         title=f"digits in five strips, {told.n_train:,} images to learn from, {told.n_test:,} held back",
         title_justify="left",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,7 +31,7 @@ from fedonce.cli_options import (
     Types,
 )  # fmt: skip
 from fedonce.errors import InputError
-from fedonce.terminal import AsJson, Quiet, progress, show, to_json
+from fedonce.terminal import AsJson, Quiet, one_line, progress, show, to_json, warn
 
 if TYPE_CHECKING:
     from fedonce.leakage import Rebuilt
@@ -84,14 +85,15 @@ def fit(
     from fedonce.inspection import describe_message
     from fedonce.party import Guest
 
-    if storage.exists(out) and (out / MESSAGE).exists() and not replace_model:
-        raise InputError(
-            f"The folder {out} has a model and its message already. Name another folder, or learn anew with --replace: messages "
-            "that were sent before then no longer fit."
-        )
     workflow.check_folder(out)
     forms = parse_forms(normalise_ids)
-    with progress(quiet) as tell:
+    with progress(quiet) as tell, storage.alone(out, tell):
+        storage.settle(out)
+        if storage.exists(out) and (out / MESSAGE).exists() and not replace_model:
+            raise InputError(
+                f"The folder {out} has a model and its message already. Name another folder, or learn anew with --replace: "
+                "messages that were sent before then no longer fit."
+            )
         workflow.warn_of_spent(out)
         signer, sealer = workflow.private_key(sign), None if seal_to is None else read_public(seal_to)
         order = None if rows is None else workflow.agreed(rows, workflow.private_key(key))
@@ -133,9 +135,9 @@ def _tell_fit(told: dict[str, Any], found: list[Rebuilt], attack: bool, as_json:
     if attack:
         typer.echo("\nHow well a plain attack rebuilds each column from the message, on rows held back:")
         for line in leakage.lines(found):
-            typer.echo(line)
+            typer.echo(one_line(line))
     if warning:
-        typer.secho(f"warning: {warning}", fg="yellow", err=True)
+        warn(warning)
 
 
 @guest.command()
@@ -193,10 +195,14 @@ def inspect(
     as_json: AsJson = False,
 ) -> None:
     """Say what is in a message or a file of an alignment, for the person who signs off: what leaves the house."""
+    from fedonce import storage
     from fedonce.crypto import read_private, read_public
     from fedonce.inspection import inspect as inspect_file
 
     with progress(quiet=True):  # warnings are lines here, too
+        if not file.exists():
+            with suppress(InputError):  # a message that an interrupted fit did not move to its place
+                storage.settle(file.parent)
         told = inspect_file(
             file, None if key is None else read_private(key), None if verify is None else read_public(verify)
         )

@@ -93,8 +93,9 @@ def fit(
     from fedonce.party import Host
     from fedonce.privacy.budget import Plan
 
-    before = workflow.model_before(out, refit)
-    with progress(quiet) as tell:
+    workflow.check_folder(out)
+    with progress(quiet) as tell, storage.alone(out, tell):
+        before = workflow.model_before(out, refit)
         run = run or (before.run if before else "local")
         tell(f"reading {table}")
         own, y, reading = workflow.labelled_table(table, before, name, id, columns, drop, types, label)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from fedonce.errors import InputError, parameter_error
-from fedonce.terminal import to_json
+from fedonce.terminal import Printer, to_json
 
 if TYPE_CHECKING:
     from fedonce.privacy.ledger import Ledger
@@ -157,8 +156,8 @@ def audit(
         raise parameter_error("fedonce privacy audit", "--epsilon", "above 0 and at most 20", epsilon)
     from fedonce import audit_report
 
-    progress = Console(stderr=True, quiet=quiet)
-    findings = audit_report.run(epsilon, models, canaries, seed, lambda what: progress.print(what, highlight=False))
+    progress = Printer(stderr=True, quiet=quiet)
+    findings = audit_report.run(epsilon, models, canaries, seed, progress.print)
     path = audit_report.write(findings, out)
     if as_json:
         typer.echo(to_json({"report": str(path), **findings.figures()}))
@@ -177,7 +176,7 @@ def show(ledger: Ledger, title: str) -> None:
     lines = ledger.rows()
     for line in lines[:-1]:
         table.add_row(*(_shown(line[name], name) for name in columns))
-    Console().print(table)
+    Printer().print(table)
     total = lines[-1]
     mark = f" ({total['mark']}: not a guarantee)" if "mark" in total else ""
     typer.echo(f"total: epsilon {total['epsilon']:.4g} at delta {ledger.delta:.3g} ({total['what']}){mark}")

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from fedonce.disk import write_file
+from fedonce.disk import read_file, write_file, write_pair
 from fedonce.envelope import SEALED, is_name
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
 from fedonce.extras import require
@@ -134,19 +134,27 @@ def unseal(data: bytes, key: PrivateKey) -> bytes:
 
 
 def new_keys(name: str, folder: str | Path = ".") -> tuple[Path, Path]:
-    """Make a party's keys and write NAME.key, which stays, and NAME.pub, which others get; files that exist are kept."""
+    """Make a party's keys and write NAME.key, which stays, and NAME.pub, which others get; files that exist are kept.
+
+    A private key whose public one is missing, as an interruption leaves it, gets that.
+    """
     if not is_file_name(name):
         raise parameter_error("fedonce keys new", "name", "a name that can be a file's, as in bank", name)
-    paths = Path(folder) / f"{name}.key", Path(folder) / f"{name}.pub"
-    _refuse_existing(paths, "keys are never overwritten: name another folder or party, or move the file away")
+    private, public = Path(folder) / f"{name}.key", Path(folder) / f"{name}.pub"
+    if private.exists() and not public.exists() and (text := _public_pem(private)) is not None:
+        write_file(public, text)
+        warnings.warn(
+            f"{private} was there without {public}, as after an interruption: its public key was written, and no new keys made.",
+            FedOnceWarning,
+            stacklevel=2,
+        )
+        return private, public
+    _refuse_existing(
+        (private, public), "keys are never overwritten: name another folder or party, or move the file away"
+    )
     texts = _new_pem()
-    write_file(paths[0], texts[0], private=True)
-    try:
-        write_file(paths[1], texts[1])
-    except BaseException:
-        paths[0].unlink()  # a private key without its public one is of no use
-        raise
-    return paths
+    write_pair(private, texts[0], public, texts[1])
+    return private, public
 
 
 def new_secret(path: str | Path) -> bytes:
@@ -159,7 +167,7 @@ def new_secret(path: str | Path) -> bytes:
 
 def read_secret(path: str | Path) -> bytes:
     """Read a secret that parties share: hex digits in a file."""
-    data = _read(path, "secret")
+    data = read_file(path, "secret", FILE_LIMIT)
     if b"-----BEGIN" in data:
         raise InputError(
             f"{path} is a key of one party, not a secret that parties share; make one with `fedonce keys secret`."
@@ -217,8 +225,23 @@ def _new_pem() -> tuple[bytes, bytes]:
     pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     made = Ed25519PrivateKey.generate(), X25519PrivateKey.generate()
     private = b"".join(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain) for key in made)
-    public = serialization.PublicFormat.SubjectPublicKeyInfo
-    return private, b"".join(key.public_key().public_bytes(pem, public) for key in made)
+    return private, _pem_of(made)
+
+
+def _pem_of(keys: Iterable[Any]) -> bytes:
+    """Return the public parts of private keys, in standard form."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return b"".join(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo) for key in keys)
+
+
+def _public_pem(path: Path) -> bytes | None:
+    """Return what belongs into NAME.pub beside a private key; None where the file is none."""
+    try:
+        key = read_private(path)
+    except InputError:
+        return None
+    return _pem_of(_key_objects(key.signing, key.sealing))
 
 
 def _key_objects(signing: bytes, sealing: bytes) -> tuple[Any, Any]:
@@ -232,7 +255,7 @@ def _key_objects(signing: bytes, sealing: bytes) -> tuple[Any, Any]:
 def _blocks(path: str | Path, private: bool) -> list[bytes]:
     """Return the PEM blocks of a file, all of the wanted side."""
     what = "private key" if private else "public key"
-    data = _read(path, what)
+    data = read_file(path, what, FILE_LIMIT)
     blocks = [(match[1].endswith(b"PRIVATE KEY"), match[0]) for match in _BLOCK.finditer(data)]
     if not blocks:
         raise InputError(f"The {what} {path} is no PEM file; make keys with `fedonce keys new`.")
@@ -266,17 +289,6 @@ def _pair(path: str | Path, side: str, loaded: list[Any], signing: type, sealing
             f"The {side} key {path} must hold two keys, one of Ed25519 and one of X25519; make them with `fedonce keys new`."
         )
     return first[0], second[0]
-
-
-def _read(path: str | Path, what: str) -> bytes:
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(FILE_LIMIT + 1)
-    except OSError as error:
-        raise InputError(f"The {what} {path} cannot be read: {error.strerror}.") from None
-    if len(data) > FILE_LIMIT:
-        raise InputError(f"{path} is too large to be a {what}; name the right file.")
-    return data
 
 
 def _warn_if_open(path: str | Path, what: str) -> None:

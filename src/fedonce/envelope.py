@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from fedonce.disk import open_file
 from fedonce.errors import MessageError
 from fedonce.sizes import MESSAGE_LIMIT, in_words
 
@@ -162,9 +163,7 @@ def read_bytes(
     file's first bytes (the header is among them) and its size.
     """
     try:
-        if not Path(path).is_file() and Path(path).exists():
-            raise MessageError(f"The {what} {path} cannot be read: it is a folder or a device, not a file.")
-        with Path(path).open("rb") as file:
+        with open_file(path, what, MessageError) as file:
             size, start = os.fstat(file.fileno()).st_size, file.read(8 + HEADER_LIMIT)
             if size > most:
                 raise MessageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -196,6 +196,19 @@ def _checked_copy(network: nn.Module, shape: Sequence[int], n_outputs: int) -> n
         wanted = f"a module that gives {n_outputs} values a row (for two rows it gave {given})"
         raise parameter_error("a learner or recipe", "network", wanted, network)
     return module
+
+
+def check_weights(build: Callable[[], nn.Module], weights: Mapping[str, NDArray[Any]], ignored: str = "\0") -> None:
+    """Raise ValueError unless a network would have weights of these names and shapes, but for a part by its prefix.
+
+    It is built without memory for its weights: a model's settings may be forged, and ask for more than there is.
+    """
+    with torch.device("meta"):
+        wanted = {name: tuple(value.shape) for name, value in build().state_dict().items()}
+    given = {name: tuple(value.shape) for name, value in weights.items()}
+    for name in sorted(wanted.keys() | given.keys()):
+        if not name.startswith(ignored) and wanted.get(name) != given.get(name):
+            raise ValueError(f"the weights {name!r} have the shape {given.get(name)}, and must have {wanted.get(name)}")
 
 
 class Standardise(nn.Module):

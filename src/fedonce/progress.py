@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KIND = "training"  # of a kept file, in its checksum
-_OURS = re.compile(r"training-\d+\.safetensors|\.training-\d+\.safetensors\.\w{8}")  # the latter: of a killed writing
+_OURS = re.compile(
+    r"training-\d+\.safetensors|\.training-\d+\.safetensors\.\w{8}(\.part)?"
+)  # the latter: of a killed writing
 Tensors = dict[str, NDArray[Any]]
 Tell = Callable[[int, int, str], None]
 

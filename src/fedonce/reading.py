@@ -23,7 +23,8 @@ class Reading:
     def read(self, path: str | Path, party: str, with_label: bool = False) -> Table:
         """Read a table with the same columns, of the same kinds; with the label as last column where it is wanted."""
         wanted = self.columns if self.label is None or not with_label else (*self.columns, self.label)
-        types = {name: kind for name, kind in self.types.items() if name in wanted}  # rows to predict have no label
+        known = set(wanted)
+        types = {name: kind for name, kind in self.types.items() if name in known}  # rows to predict have no label
         return read_table(path, id=self.id, columns=wanted, types=types, party=party)
 
     def to_json(self) -> dict[str, Any]:

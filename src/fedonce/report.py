@@ -11,6 +11,7 @@ import numpy as np
 
 from fedonce import __version__
 from fedonce.demo import SHAPE, Demonstration
+from fedonce.disk import write_file
 from fedonce.errors import InputError
 
 PAGE = Path(__file__).with_name("report.html.jinja")
@@ -40,7 +41,7 @@ def write(demo: Demonstration, folder: Path) -> Path:
     )
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "report.html"
-    path.write_text(page, encoding="utf-8")
+    write_file(path, page.encode())
     return path
 
 

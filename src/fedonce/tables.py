@@ -69,7 +69,8 @@ class Table:
                 columns=tuple(_from_objects(matrix[:, j], j) for j in range(matrix.shape[1])),
             )
         if matrix.dtype.kind == "M":
-            return cls(tuple(range(matrix.shape[1])), columns=tuple(matrix.astype(DATES).T))
+            columns = (_in_microseconds(matrix[:, j], j) for j in range(matrix.shape[1]))
+            return cls(tuple(range(matrix.shape[1])), columns=tuple(columns))
         return cls._of_matrix(matrix)
 
     @classmethod
@@ -159,7 +160,43 @@ def did_you_mean(name: Hashable, names: Iterable[Hashable]) -> str:
     return (f"; did you mean {close[0]!r}? It has " if close else "; it has ") + (listed or "none") + "."
 
 
+def in_microseconds(dates: NDArray[np.datetime64]) -> tuple[Dates, int]:
+    """Return dates in microseconds, and how many of them are too far from 1970 for that: some 290,000 years.
+
+    numpy does not tell: a second or a day that is too far comes out as another date.
+    """
+    converted = dates.astype(DATES)
+    if np.datetime_data(dates.dtype)[0] not in _COARSE:
+        return converted, 0
+    return converted, int((~np.isnat(dates) & (converted.astype(dates.dtype) != dates)).sum())
+
+
+_COARSE = ("Y", "M", "W", "D", "h", "m", "s", "ms")
+
+
+def too_far(column: str, count: int | None = None) -> InputError:
+    """Return the error about dates or times that nothing here can hold."""
+    many = "a value" if count is None else f"{count:,} value{'' if count == 1 else 's'} or more"
+    return InputError(
+        f"{column} has {many} too far away for a date or a time; correct them, leave them empty, or make the column numbers."
+    )
+
+
+def _in_microseconds(dates: NDArray[np.datetime64], name: Hashable) -> Dates:
+    converted, lost = in_microseconds(dates)
+    if lost:
+        raise too_far(f"Column {name!r}", lost)
+    return converted
+
+
 def _from_series(series: nw.Series[Any], name: Hashable) -> Numbers | Categories | Dates:
+    try:
+        return _array(series, name)
+    except OverflowError:  # what Python says of dates beyond its own
+        raise too_far(f"Column {name!r}") from None
+
+
+def _array(series: nw.Series[Any], name: Hashable) -> Numbers | Categories | Dates:
     dtype = series.dtype
     if dtype == nw.Boolean or dtype.is_numeric():
         if not dtype.is_float() and dtype != nw.Decimal and series.null_count() == 0:
@@ -169,7 +206,7 @@ def _from_series(series: nw.Series[Any], name: Hashable) -> Numbers | Categories
     if dtype == nw.Datetime:
         zone = getattr(dtype, "time_zone", None)
         local = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zone else series
-        return np.asarray(local.to_numpy()).astype(DATES)
+        return _in_microseconds(np.asarray(local.to_numpy()), name)
     if dtype == nw.Duration:
         return _seconds(np.asarray(series.to_numpy()))
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum):
@@ -209,7 +246,10 @@ def _from_objects(values: NDArray[Any], name: Hashable) -> Numbers | Categories 
                 "each value, like a function's argument, must be a string or a number."
             )
     if len(known) and all(isinstance(value, _DATES) for value in known):
-        return _dates(objects, missing)
+        try:
+            return _dates(objects, missing)
+        except OverflowError:
+            raise too_far(f"Column {name!r}") from None
     if not any(isinstance(value, _TEXT | _DATES) for value in known):
         numbers = np.full(len(objects), np.nan)
         numbers[~missing] = [_number(value) for value in known]
@@ -246,6 +286,8 @@ def as_date(value: Any) -> np.datetime64:
     """Return a date or datetime as one of numpy's, in UTC where it has a time zone."""
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, np.datetime64) and in_microseconds(np.array([value]))[1]:
+        raise OverflowError(value)
     return np.datetime64(value, "us")
 
 

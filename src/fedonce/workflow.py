@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from fedonce import drift, leakage, learners, protocol, storage
 from fedonce.alignment import AgreedRows
 from fedonce.crypto import PrivateKey, PublicKey, read_private, read_public, read_secret, seal, unseal
-from fedonce.disk import write_file
+from fedonce.disk import read_file, write_file
 from fedonce.engine.files import FilesEngine
 from fedonce.envelope import kind_of, read_bytes
 from fedonce.errors import BudgetError, FedOnceWarning, InputError, MessageError, quoted
@@ -47,15 +47,15 @@ def read(
     given = pairs(types or [], "--type", "age=number")
     wanted = None if columns is None else [*_listed(columns), *([label] if label else [])]
     table = read_table(path, id=id, columns=wanted, types=given, party=party)
-    dropped = _listed(drop)
-    unknown = [name for name in (*dropped, *([label] if label else ())) if name not in table.names]
+    dropped, places = set(_listed(drop)), {name: position for position, name in enumerate(table.names)}
+    unknown = [name for name in (*_listed(drop), *([label] if label else ())) if name not in places]
     if unknown:
         raise InputError(f"The file {path} has no column {unknown[0]!r}{did_you_mean(unknown[0], table.names)}")
     kept = [name for name in map(str, table.names) if name not in dropped and name != label]
     if not kept:
         raise InputError(f"{path} has no column to learn from, besides {id!r} and {label!r}.")
     order = [*kept, *([label] if label else [])]
-    table = table.select([table.names.index(name) for name in order])
+    table = table.select([places[name] for name in order])
     if id is None:
         _warn_of_ids(table, kept, path)
     kinds = {str(name): kind for name, kind in table.kinds.items()}
@@ -64,7 +64,8 @@ def read(
 
 def _warn_of_ids(table: Table, names: Sequence[str], path: Path) -> None:
     """Say so where nobody named ids, and a column looks like them."""
-    found = [name for name in names if _like_ids(table.columns[table.names.index(name)])]
+    columns = dict(zip(table.names, table.columns, strict=True))
+    found = [name for name in names if _like_ids(columns[name])]
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         warnings.warn(
@@ -132,12 +133,10 @@ def public(path: Path | None, budget: bool = True) -> tuple[Public | None, Any]:
         return None, None
     if not budget:
         raise InputError("There is no privacy budget that --public could serve; give one, or leave --public out.")
+    data = read_file(path, "file of public knowledge")
     try:
-        text = path.read_text(encoding="utf-8")
-        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-    except ValueError as error:
+        content = json.loads(data) if path.suffix == ".json" else tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is neither TOML nor JSON, by its ending: {error}.") from None
     unknown = sorted(set(content) - {"bounds", "categories", "labels"}) if isinstance(content, Mapping) else ["?"]
     if unknown:
@@ -202,25 +201,27 @@ def write_message(
     message: Representation, path: Path, signer: PrivateKey | None, sealer: PublicKey | None
 ) -> tuple[Representation, int]:
     """Write the message, signed and sealed where it is wanted; return it with the size of its file."""
-    if signer is not None:
-        message = replace(message, signature=signer.sign(message.checksum))
-    data = message.to_bytes() if sealer is None else seal(message.to_bytes(), sealer)
+    message, data = _for_the_host(message, signer, sealer)
     write_file(path, data)
     return message, len(data)
+
+
+def _for_the_host(
+    message: Representation, signer: PrivateKey | None, sealer: PublicKey | None
+) -> tuple[Representation, bytes]:
+    """Return the message, signed where it is wanted, and its file, sealed where it is wanted."""
+    if signer is not None:
+        message = replace(message, signature=signer.sign(message.checksum))
+    return message, message.to_bytes() if sealer is None else seal(message.to_bytes(), sealer)
 
 
 def save_guest(
     party: Guest, message: Representation, out: Path, name: str, signer: PrivateKey | None, sealer: PublicKey | None
 ) -> tuple[Representation, int]:
-    """Write model and message; where there is no room for both, what was there before stays, and both still fit together."""
-    waiting = storage.model_folder(out) / f".{name}.new"
-    try:
-        written = write_message(message, waiting, signer, sealer)
-        party.save(out)
-        waiting.replace(out / name)  # needs no more room
-    finally:
-        waiting.unlink(missing_ok=True)
-    return written
+    """Write model and message, both or none: the message in the folder is always the one of the model in it."""
+    message, data = _for_the_host(message, signer, sealer)
+    party.save(out, {name: data})
+    return message, len(data)
 
 
 def check_folder(out: Path) -> None:

@@ -293,6 +293,7 @@ def test_torch_is_imported_where_it_is_needed_and_no_earlier(module):
     ours = {node.module.split(".")[1] for node in found if node.module.startswith("fedonce.")}
     assert ours <= {
         "alignment",
+        "disk",
         "envelope",
         "errors",
         "federation",

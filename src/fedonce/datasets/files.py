@@ -276,7 +276,8 @@ def _bar(title: str) -> Iterator[Any]:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, disable=quiet.get() or not console.is_terminal) as progress:
+    hidden = quiet.get() or not console.is_terminal
+    with Progress(*columns, console=console, disable=hidden, redirect_stdout=False, redirect_stderr=False) as progress:
         yield _PoochBar(progress, progress.add_task(title, total=None))
 
 

@@ -266,6 +266,12 @@ def fit(file: RunFile, kit: Path, out: Path, watch: Watch, tell: Tell, refit: bo
     """Train by a run file: ask guests, wait for them, train, save."""
     opened = _host_kit(kit)
     file.check_guests(opened.guests)
+    workflow.check_folder(out)
+    with storage.alone(out, tell):
+        return _fit(file, opened, out, watch, tell, refit)
+
+
+def _fit(file: RunFile, opened: Kit, out: Path, watch: Watch, tell: Tell, refit: bool) -> Outcome:
     workflow.model_before(out, refit and storage.exists(out))  # raises where there is a model, or its budget is spent
     training = _prepare(file, opened, out, watch, tell)
     training.log.write(stage="start", run=file.run, guests=list(file.guests), version=fedonce.__version__)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from fedonce.disk import read_file
 from fedonce.envelope import is_name
 from fedonce.errors import InputError
 from fedonce.tables import did_you_mean
@@ -70,10 +71,9 @@ Keys = Mapping[str, Kind]
 
 def load(path: Path | str, what: str) -> dict[str, Any]:
     """Read a TOML file; `what` it is, for errors."""
+    data = read_file(path, what)
     try:
-        return tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"The {what} {path} cannot be read: {error.strerror}.") from None
+        return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InputError(f"The {what} {path} is not UTF-8 text (byte {error.start + 1}); save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:

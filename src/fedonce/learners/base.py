@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce.errors import BudgetError, InputError
-from fedonce.networks import NCF, Network, code_sizes, encoder
+from fedonce.networks import NCF, Network, check_weights, code_sizes, encoder
 from fedonce.privacy.budget import Purse, Task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
 from fedonce.progress import Memory, watch
@@ -165,15 +165,11 @@ class NetworkLearner(Learner):
         """Rebuild the encoder and load its weights."""
         self.shape_, self.sizes_ = (tuple(int(side) for side in tensors[name]) for name in ("shape", "sizes"))
         self.dim_, self.bounded_ = int(tensors["dim"]), bool(tensors["bounded"])
+        own = {name.removeprefix("network."): value for name, value in tensors.items() if name.startswith("network.")}
+        check_weights(lambda: self.build(self.shape_, self.dim_), own)
         with torch_seeded(np.random.default_rng(0)):  # the weights drawn here are replaced at once
             self.network_ = self.build(self.shape_, self.dim_)
-        self.network_.load_state_dict(
-            {
-                name.removeprefix("network."): torch.from_numpy(value)
-                for name, value in tensors.items()
-                if name.startswith("network.")
-            }
-        )
+        self.network_.load_state_dict({name: torch.from_numpy(value) for name, value in own.items()})
 
 
 def with_tanh(network: nn.Module) -> nn.Sequential:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,11 +113,14 @@ class Guest:
             None  # from disk: how it named rows; without the secret
         )
 
-    def save(self, folder: str | Path) -> Path:
-        """Write what was learnt to a folder, which stays with the guest: to represent rows later, on any machine."""
+    def save(self, folder: str | Path, leaving: Mapping[str, bytes] | None = None) -> Path:
+        """Write what was learnt to a folder, which stays with the guest: to represent rows later, on any machine.
+
+        `leaving` are files that leave it, its message, by their names in the folder: they change together with the model.
+        """
         from fedonce.party.keeping import keep_guest
 
-        return keep_guest(self, folder)
+        return keep_guest(self, folder, leaving or {})
 
     @classmethod
     def load(cls, folder: str | Path) -> Guest:

@@ -308,7 +308,7 @@ class Host:
         _check_decoded(messages)
         values, present = self.arrange(own, messages)
         for message in messages:
-            if message.maker != self.makers[message.party]:
+            if message.maker != self.makers.get(message.party):
                 raise MessageError(
                     f"The message of party {message.party!r} is refused: its learner, bits or scale are not those of the "
                     "training; the guest has learnt anew. Predict with the guest's old model, or train again."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from fedonce.ids import Naming
 from fedonce.learners import LEARNERS, Learner
 from fedonce.message import Scale
 from fedonce.names import kept
-from fedonce.networks import TUNED_HIDDEN, Correction, encoder
+from fedonce.networks import TUNED_HIDDEN, Correction, check_weights, encoder
 from fedonce.party.guest import Guest, Tuned
 from fedonce.party.host import Host
 from fedonce.preparation import Preparation
@@ -33,11 +34,21 @@ from fedonce.reading import Reading
 from fedonce.storage import Stored, Tensors
 
 _KINDS: dict[str, Any] = {"U": str, "O": object, "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64}
-_DAMAGE = (KeyError, ValueError, TypeError, RuntimeError, IndexError, AttributeError)
+_DAMAGE = (
+    LookupError,
+    ValueError,
+    TypeError,
+    RuntimeError,
+    AttributeError,
+    ArithmeticError,
+    StopIteration,
+    MemoryError,
+)
+_ROW_LIMIT = 2**24  # numbers of a prepared row; or as many as there are weights
 
 
-def keep_guest(guest: Guest, folder: str | Path) -> Path:
-    """Write a guest that has learnt."""
+def keep_guest(guest: Guest, folder: str | Path, leaving: Mapping[str, bytes]) -> Path:
+    """Write a guest that has learnt, and what leaves it."""
     if guest.scale is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
     owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
@@ -60,7 +71,7 @@ def keep_guest(guest: Guest, folder: str | Path) -> Path:
         "reading": None if guest.reading is None else guest.reading.to_json(),
         "naming": None if guest.naming is None else {"form": guest.naming.form, "forms": list(guest.naming.forms)},
     }  # fmt: skip
-    return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights))
+    return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights, leaving=leaving))
 
 
 def _check_known(learner: Learner, owner: str) -> None:
@@ -77,7 +88,10 @@ def guest_from(folder: str | Path) -> Guest:
     stored = storage.load(folder, "guest")
     try:
         with torch_seeded(np.random.default_rng(0)):  # weights drawn on the way are replaced at once
-            return _guest(stored)
+            _check_lengths(stored.settings["learner"], len(stored.weights))
+            guest = _guest(stored)
+            _try_guest(guest, stored.weights)
+            return guest
     except FedOnceError:
         raise
     except _DAMAGE as error:
@@ -108,6 +122,48 @@ def _guest(stored: Stored) -> Guest:
     return guest
 
 
+def _check_lengths(settings: Any, most: int) -> None:
+    """Refuse settings with more layers or members than there are weights: a forged model must not take time or memory."""
+    values = settings.values() if isinstance(settings, dict) else settings
+    if len(values) > max(most, 100) or (isinstance(settings, dict) and settings.get("members", 1) > max(most, 1)):
+        raise ValueError("its settings tell of more layers than it has weights")
+    for value in values:
+        if isinstance(value, dict | list):
+            _check_lengths(value, most)
+
+
+def _one_row(preparation: Preparation, weights: Tensors) -> NDArray[np.float32]:
+    """Return a prepared row of zeros, to try a model with."""
+    width = math.prod(preparation.row_shape)
+    if width > max(_ROW_LIMIT, sum(value.size for value in weights.values())):
+        raise ValueError(f"its rows have {width} numbers")
+    return np.zeros((1, *preparation.row_shape), np.float32)
+
+
+def _try_guest(guest: Guest, weights: Tensors) -> None:
+    """Represent a row: parts that do not fit together are found here, and not when the guest is needed."""
+    flat = ("scale.low", "scale.high", "noise.centre")
+    if any(weights[name].ndim != 1 for name in flat if name in weights):
+        raise ValueError("its scale or its noise must be a number per value")
+    values = guest.values(_one_row(guest.preparation, weights))
+    guest.message(values if guest.noise is None else guest.noise.blur(values), None)
+
+
+def _try_host(host: Host, weights: Tensors) -> None:
+    """Predict a row, and see that what is known of the guests is of the right kind."""
+    if not all(isinstance(dim, int) and dim > 0 for dim in host.dims.values()):
+        raise ValueError("its guests must have one value per row or more")
+    if not all(isinstance(each, str) for each in host.makers.values()):
+        raise ValueError("it does not say how its guests' values were made")
+    known = (host.offset, host.spread, *host.overlap.values())
+    if not all(type(value) in (int, float) and abs(value) < math.inf for value in known):
+        raise ValueError("its figures must be numbers")
+    guests = np.zeros((1, sum(host.dims.values())), np.float32), np.zeros((1, len(host.dims)), np.float32)
+    outputs = host.outputs_of(_one_row(host.preparation, weights), *guests)
+    if host.classes is not None and outputs.shape != (1, len(host.classes)):
+        raise ValueError("its outputs are not one per class")
+
+
 def _learner(content: Mapping[str, Any], weights: Tensors) -> Learner:
     if content["name"] not in LEARNERS:
         raise InputError(
@@ -123,12 +179,15 @@ def _learner(content: Mapping[str, Any], weights: Tensors) -> Learner:
 
 def _tuned(alone: bool, guest: Guest, weights: Tensors) -> nn.Module:
     shape = guest.preparation.row_shape
-    network: nn.Module
-    if alone:
-        network = encoder(shape, TUNED_HIDDEN, guest.dim)
-    else:
-        network = Correction(shape, np.zeros((1, len(weights["tuned.spread"])), np.float32))
-    return _loaded(network, "tuned.", weights)
+
+    def build() -> nn.Module:
+        if alone:
+            return encoder(shape, TUNED_HIDDEN, guest.dim)
+        return Correction(shape, np.zeros((1, len(weights["tuned.spread"])), np.float32))
+
+    own = {name.removeprefix("tuned."): value for name, value in weights.items() if name.startswith("tuned.")}
+    check_weights(build, own)
+    return _loaded(build(), own)
 
 
 def keep_host(host: Host, folder: str | Path, messages: Mapping[str, bytes]) -> Path:
@@ -157,7 +216,10 @@ def host_from(folder: str | Path) -> Host:
     stored = storage.load(folder, "host")
     try:
         with torch_seeded(np.random.default_rng(0)):
-            return _host(stored)
+            _check_lengths(stored.settings["recipe"], len(stored.weights))
+            host = _host(stored)
+            _try_host(host, stored.weights)
+            return host
     except FedOnceError:
         raise
     except _DAMAGE as error:
@@ -183,7 +245,7 @@ def _host(stored: Stored) -> Host:
     if settings["ledger"] is not None:
         host.ledger = _ledger(settings["ledger"])
         host.purse = _empty_purse(host.name, host.ledger)
-    host.model = _loaded(_untrained(host, recipe, stored.weights, settings["partial"]), "", stored.weights)
+    host.model = _loaded(_untrained(host, recipe, stored.weights, settings["partial"]), stored.weights)
     host.reading = None if settings["reading"] is None else Reading.from_json(settings["reading"])
     return host
 
@@ -196,22 +258,25 @@ def _partial(model: nn.Module) -> list[bool]:
 def _untrained(host: Host, recipe: aggregation.Recipe, weights: Tensors, partial: list[bool]) -> nn.Module:
     """Make the host's model as its training did."""
     shape, dims = host.preparation.row_shape, list(host.dims.values())
-    if recipe.fixed_encoder:
-        fixed = next(value for name, value in weights.items() if name.startswith("encoder.") and value.ndim == 2)
-        network = private.untrained_encoder(shape, (fixed.shape[0], fixed.shape[1]))
-        recipe = replace(recipe, network=network, encoder_dim=fixed.shape[0])
-    return aggregation.untrained(shape, dims, host.n_outputs, recipe, host.sizes, partial)
+
+    def build(recipe: aggregation.Recipe) -> nn.Module:
+        return aggregation.untrained(shape, dims, host.n_outputs, recipe, host.sizes, partial)
+
+    if not recipe.fixed_encoder:
+        check_weights(lambda: build(recipe), weights)
+        return build(recipe)
+    fixed = next(value for name, value in weights.items() if name.startswith("encoder.") and value.ndim == 2)
+    dim, width = fixed.shape
+    check_weights(lambda: build(replace(recipe, network=None, encoder_hidden=(), encoder_dim=dim)), weights, "encoder.")
+    return build(replace(recipe, network=private.untrained_encoder(shape, (dim, width)), encoder_dim=dim))
 
 
 def _weights(prefix: str, network: nn.Module) -> Tensors:
     return {prefix + name: value.cpu().numpy() for name, value in network.state_dict().items()}
 
 
-def _loaded(network: nn.Module, prefix: str, weights: Tensors) -> nn.Module:
-    own = {
-        name.removeprefix(prefix): torch.from_numpy(value) for name, value in weights.items() if name.startswith(prefix)
-    }
-    network.load_state_dict(own)
+def _loaded(network: nn.Module, weights: Tensors) -> nn.Module:
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     return network.eval()
 
 

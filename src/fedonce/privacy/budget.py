@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from fedonce.disk import read_file, write_file
 from fedonce.errors import BudgetError, InputError, MessageError, parameter_error
 from fedonce.privacy import accountants
 from fedonce.privacy.dpsgd import PrivateSteps
@@ -127,16 +128,14 @@ class Plan:
 
     def to_file(self, path: Path | str) -> None:
         """Write the plan as JSON."""
-        Path(path).write_text(self.to_text(), encoding="utf-8")
+        write_file(path, self.to_text().encode())
 
     @classmethod
     def from_file(cls, path: Path | str) -> Plan:
         """Read a plan from its file; see `from_text`."""
+        data = read_file(path, "plan", PLAN_LIMIT)
         try:
-            with Path(path).open("rb") as file:
-                text = file.read(PLAN_LIMIT + 1).decode()  # `from_text` refuses what is longer
-        except OSError as error:
-            raise InputError(f"The plan {path} cannot be read: {error.strerror}.") from None
+            text = data.decode()
         except ValueError as error:
             raise InputError(f"{path} is not a plan of `fedonce privacy plan`: {error}.") from None
         return cls.from_text(text, str(path))

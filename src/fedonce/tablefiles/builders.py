@@ -15,6 +15,8 @@ from fedonce.mistyped import warn_if_mistyped
 from fedonce.tablefiles.parsing import (
     MISSING,
     MisfitError,
+    TooFarError,
+    check_dates,
     decoded,
     first_misfit,
     is_text,
@@ -23,7 +25,7 @@ from fedonce.tablefiles.parsing import (
     parsed,
 )
 from fedonce.tablefiles.sources import Source
-from fedonce.tables import DATES, as_text, is_missing
+from fedonce.tables import DATES, as_text, is_missing, too_far
 
 WORDS = {"number": "numbers", "category": "text", "boolean": "booleans (true, false)", "date": "dates (as 2024-12-31)"}
 EXACT = 2.0**53  # below it a float64 holds every integer
@@ -119,10 +121,18 @@ class Values(Builder):
         self.kind = self.kind or found
         if self.kind is None or self.again:
             self.blank += len(chunk)
-        elif self.kind == "category":
-            self.grown.add(self._coded(chunk))
         else:
-            self._parse(chunk, self.kind)
+            self._take(chunk, self.kind)
+
+    def _take(self, chunk: pa.Array, kind: str) -> None:
+        try:
+            if kind == "category":
+                self.grown.add(self._coded(chunk))
+            else:
+                self._parse(chunk, kind)
+        except (TooFarError, OverflowError) as error:  # the latter is what Python says of dates beyond its own
+            count = error.args[0] if isinstance(error, TooFarError) else None
+            raise too_far(f"Column {self.name!r} of {self.whose}", count) from None
 
     def _parse(self, chunk: pa.Array, kind: str) -> None:
         try:
@@ -157,6 +167,7 @@ class Values(Builder):
 
     def _coded(self, chunk: pa.Array) -> NDArray[np.int32]:
         """Return a code a row; equal texts share one, and at the end one object."""
+        check_dates(chunk)
         if pa.types.is_timestamp(chunk.type):
             chunk = pc.cast(chunk, pa.timestamp("us", chunk.type.tz), safe=False)
         encoded = chunk if pa.types.is_dictionary(chunk.type) else pc.dictionary_encode(chunk)
@@ -197,7 +208,7 @@ class Values(Builder):
 
 def _integers(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return numbers as integers where all of them are."""
-    for part in (numbers[:1000], numbers):
+    for part in (numbers[:1000], numbers[1000:]):
         if not (np.abs(part) < EXACT).all() or (part != np.trunc(part)).any():
             return numbers
     return numbers.astype(np.int64)

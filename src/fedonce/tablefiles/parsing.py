@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from fedonce.tables import DATES
+from fedonce.tables import DATES, in_microseconds
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")  # in a CSV; Parquet and Arrow have their own mark
 ZONE = r"[ T]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
@@ -19,6 +19,10 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 class MisfitError(Exception):
     """A value that is not of the kind asked for."""
+
+
+class TooFarError(Exception):
+    """Dates that nothing here can hold; its argument is how many."""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -47,14 +51,23 @@ def kind_of_type(kind: pa.DataType) -> str | None:
 
 def kind_of_texts(texts: pa.Array) -> str | None:
     """Return the kind of the first text that is a value; None where all are missing."""
-    known = pc.drop_null(_known(texts))
-    if not len(known):
+    first = _first_known(texts)
+    if first is None:
         return None
     for kind in ("number", "date", "boolean"):
         with suppress(MisfitError):
-            parsed(known[:1], kind)
+            parsed(first, kind)
             return kind
     return "category"
+
+
+def _first_known(texts: pa.Array) -> pa.Array | None:
+    """Return the first text that is a value, alone; most columns begin with one, and the others need not be looked at."""
+    first = (texts[0].as_py() or "").strip() if len(texts) else ""
+    if first not in MISSING:
+        return pa.array([first], pa.string())
+    known = pc.drop_null(_known(texts))
+    return known[:1] if len(known) else None
 
 
 def _known(texts: pa.Array) -> pa.Array:
@@ -68,13 +81,19 @@ def parsed(chunk: pa.Array, kind: str) -> NDArray[Any]:
     values = decoded(chunk)
     if is_text(values.type):
         parse = {"number": _numbers_of_texts, "boolean": _booleans_of_texts, "date": _dates_of_texts}[kind]
-        return parse(pc.cast(values, pa.string()))
+        return parse(values if pa.types.is_string(values.type) else pc.cast(values, pa.string()))
     found = kind_of_type(values.type)
     if pa.types.is_null(values.type):
         return np.full(len(values), "NaT", DATES) if kind == "date" else np.full(len(values), np.nan)
     if found != kind and (found, kind) != ("boolean", "number"):
         raise MisfitError
     return _dates(values) if kind == "date" else _numbers(values)
+
+
+def check_dates(values: pa.Array) -> None:
+    """Raise where dates are too far away for any kind."""
+    if kind_of_type(values.type) == "date":
+        _dates(values)
 
 
 def first_misfit(chunk: pa.Array, kind: str) -> int:
@@ -111,8 +130,13 @@ def _floats(values: pa.Array) -> NDArray[np.float64]:
 
 
 def _dates(values: pa.Array) -> NDArray[np.datetime64]:
-    days = pc.cast(values, pa.timestamp("us"), safe=False)  # Arrow keeps the time of every zone in UTC
-    return np.asarray(days.to_numpy(zero_copy_only=False)).astype(DATES, copy=False)
+    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+        values = pc.cast(values, pa.timestamp("us"), safe=False)  # it loses nanoseconds, and no date
+    # Arrow keeps the time of every zone in UTC
+    dates, lost = in_microseconds(np.asarray(values.to_numpy(zero_copy_only=False)))
+    if lost:
+        raise TooFarError(lost)
+    return dates
 
 
 def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fedonce.disk import check_is_file
 from fedonce.errors import InputError, parameter_error
 from fedonce.tablefiles.builders import Builder, Ids, Values
 from fedonce.tablefiles.sources import SOURCES, Source, check_ending
@@ -44,6 +45,8 @@ def read_table(
     """
     path = Path(path)
     whose = f"{path}{f' (party {party!r})' if party else ''}"
+    if not path.is_dir():  # of which the system tells
+        check_is_file(path, "table")
     with _clear_errors(whose):
         source = SOURCES[check_ending(path)](path, whose)
         wanted = _wanted(source, id, columns, optional)
@@ -83,14 +86,16 @@ def _wanted(source: Source, id: str | None, columns: Sequence[str] | None, optio
     names = (
         [name for name in source.names if name != id and not _INDEX.fullmatch(name)] if columns is None else [*columns]
     )
-    if id is not None and id not in source.names:
+    if id is not None and id not in source.positions:
         raise InputError(f"The file {source.whose} has no id column {id!r}{did_you_mean(id, source.names)}")
+    seen = set() if id is None else {id}
     for name in names:
-        if name not in source.names and name not in optional:
+        if name not in source.positions and name not in optional:
             raise InputError(f"The file {source.whose} has no column {name!r}{did_you_mean(name, source.names)}")
-        if name == id or names.count(name) > 1:
+        if name in seen:
             raise parameter_error("read_table", "columns", "different columns, and none of them the id", name)
-    return [name for name in names if name in source.names]
+        seen.add(name)
+    return [name for name in names if name in source.positions]
 
 
 def _given_kinds(source: Source, types: Mapping[Any, str] | None, optional: Collection[str]) -> dict[str, str]:
@@ -100,7 +105,7 @@ def _given_kinds(source: Source, types: Mapping[Any, str] | None, optional: Coll
                 f"Column {name!r} of {source.whose} cannot have the type {kind!r} (--type, or types in Python); it can be one "
                 f"of {', '.join(KINDS)}."
             )
-        if name not in source.names and name not in optional:
+        if name not in source.positions and name not in optional:
             hint = did_you_mean(name, source.names)
             raise InputError(
                 f"The file {source.whose} has no column {name!r} to give a type (--type, or types in Python){hint}"

@@ -6,6 +6,7 @@ import csv
 import gzip
 import os
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,7 @@ DELIMITED = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
 BLOCK_BYTES = 4 * 2**20  # of a CSV at a time
+HEADER_LIMIT = 2**26  # characters of a CSV's first line
 BLOCK_ROWS = 2**17  # of a Parquet column, or of what is written, at a time
 
 
@@ -45,11 +47,10 @@ class Source(ABC):
 
     def __init__(self, path: Path, whose: str, names: Sequence[str]) -> None:
         self.path, self.whose, self.names = path, whose, list(names)
-        twice = next((name for name in self.names if self.names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(
-                f"The file {whose} has {self.names.count(twice)} columns {twice!r}; rename them, each name once."
-            )
+        self.positions = {name: position for position, name in enumerate(self.names)}  # a file may have 100,000 columns
+        if len(self.positions) < len(self.names):
+            twice, times = Counter(self.names).most_common(1)[0]
+            raise InputError(f"The file {whose} has {times} columns {twice!r}; rename them, each name once.")
 
     @abstractmethod
     def chunks(self, names: Sequence[str]) -> Iterator[list[pa.Array]]:
@@ -81,8 +82,9 @@ class _Delimited(Source):
 
     def _header(self) -> list[str]:
         with self._text() as text:
-            lines = iter(lambda: text.readline(2**20), "")  # a file without line ends is not read whole
+            lines = iter(lambda: text.readline(HEADER_LIMIT), "")  # a file without line ends is not read whole
             first = next(lines, "")
+            self.header_bytes = len(first.encode(errors="replace"))
             if ".txt" in self.path.name.lower() and "\t" in first:
                 self.delimiter = "\t"
             return next(csv.reader(_chain(first, lines), delimiter=self.delimiter), [])
@@ -109,7 +111,7 @@ class _Delimited(Source):
             )
 
     def chunks(self, names: Sequence[str]) -> Iterator[list[pa.Array]]:
-        reading = pyarrow.csv.ReadOptions(block_size=BLOCK_BYTES)
+        reading = pyarrow.csv.ReadOptions(block_size=max(BLOCK_BYTES, 16 * self.header_bytes))  # of many lines each
         parsing = pyarrow.csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)
         as_texts = pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), include_columns=list(names), strings_can_be_null=False
@@ -193,7 +195,7 @@ class _Arrow(Source):
             return self.opening(opened).schema
 
     def chunks(self, names: Sequence[str]) -> Iterator[list[pa.Array]]:
-        options = pa.ipc.IpcReadOptions(included_fields=[self.names.index(name) for name in names])
+        options = pa.ipc.IpcReadOptions(included_fields=[self.positions[name] for name in names])
         with pa.OSFile(str(self.path)) as opened:
             reader = self.opening(opened, options=options)
             batches = reader if self.together else map(reader.get_batch, range(reader.num_record_batches))

@@ -1,0 +1,113 @@
+"""One at a time: locks that the system gives back when their holder ends, however it ends.
+
+A lock is `flock` of an open file or folder. It needs no file of its own, nothing is left behind by a process that is killed, and
+two threads exclude each other as two processes do. Where there is no `flock` (Windows, some network file systems), nothing
+is locked.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+Tell = Callable[[str], None]
+_ours: ContextVar[frozenset[tuple[int, int]]] = ContextVar("locks", default=frozenset())
+
+
+def try_lock(descriptor: int) -> bool | None:
+    """Lock an open file for oneself, without waiting: whether that worked; None where files cannot be locked."""
+    if sys.platform == "win32":
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+@contextmanager
+def only_one(folder: Path, tell: Tell = lambda line: None) -> Iterator[None]:
+    """Have a folder to oneself, which is made where it is missing; wait while somebody else has it, and tell for whom.
+
+    Whoever has it already, further up, has it. Raises OSError where the folder cannot be made or opened.
+    """
+    if _is_ours(folder):
+        yield
+        return
+    descriptor = _locked(folder, tell)
+    token = _ours.set(_ours.get() | {_identity(os.fstat(descriptor))})
+    try:
+        yield
+    finally:
+        _ours.reset(token)
+        os.close(descriptor)
+
+
+@contextmanager
+def if_free(folder: Path) -> Iterator[bool]:
+    """Have a folder to oneself if nobody else has it; tell whether it is so."""
+    if _is_ours(folder):
+        yield True
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield try_lock(descriptor) is not False
+    finally:
+        os.close(descriptor)
+
+
+def _locked(folder: Path, tell: Tell) -> int:
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:  # whoever had it took it away again
+            continue
+        try:
+            _wait(descriptor, folder, tell)
+            if _identity(os.fstat(descriptor)) == _identity(os.stat(folder)):
+                return descriptor
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _wait(descriptor: int, folder: Path, tell: Tell) -> None:
+    if try_lock(descriptor) is False:
+        tell(f"waiting for {_holder(descriptor)}, which has {folder} to itself")
+        if sys.platform != "win32":
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _holder(descriptor: int) -> str:
+    """Return who has the lock, where the system tells (Linux)."""
+    inode = str(os.fstat(descriptor).st_ino)
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if "FLOCK" in words and "->" not in words and words[5].rpartition(":")[2] == inode and int(words[4]) > 0:
+                return f"process {words[4]}"
+    return "another process"
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        return _identity(os.stat(folder)) in _ours.get()
+    except OSError:
+        return False
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
