@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import store
-from fedonce import alignment
+from fedonce.rows import alignment
 
 ROWS = 100_000
 RESULTS = store.RESULTS / "alignment_speed.json"

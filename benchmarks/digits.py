@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from fedonce import __version__
-from fedonce.demo import methods, run
+from fedonce.demo.digits import methods, run
 
 RESULTS = Path(__file__).parent / "results" / "digits.jsonl"
 

@@ -20,11 +20,12 @@ import torch
 from torch import nn
 
 from benchmarks.store import RESULTS
-from fedonce.closedform import ClosedForm
-from fedonce.networks import mlp
 from fedonce.privacy.budget import Purse, Task, calibrate
 from fedonce.privacy.noise import SecretRandom
-from fedonce.training import Training, autograd_step, closed_form_step, private_step, train
+from fedonce.training.closedform import ClosedForm
+from fedonce.training.loop import autograd_step, closed_form_step, private_step, train
+from fedonce.training.networks import mlp
+from fedonce.training.settings import Training
 
 ROWS, COLUMNS, OUTPUTS, BATCH = 10_000, 17, 3, 128
 SHAPES = {"FC(30)": (30,), "FC(128x64)": (128, 64)}

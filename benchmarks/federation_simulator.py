@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 
 import fedonce
 from benchmarks import store
-from fedonce.federation.answering import KITS
-from fedonce.federation.asking import Request
-from fedonce.federation.jobs import ANSWERS, write_job
-from fedonce.federation.kits import GuestTables
+from fedonce.federation.answer import KITS
+from fedonce.federation.flare.jobs import ANSWERS, write_job
 from fedonce.federation.policy import DEFAULT_POLICY
-from fedonce.message import Representation
+from fedonce.federation.request import Request
+from fedonce.federation.tables import GuestTables
+from fedonce.messages.representation import Representation
 
 RESULTS = store.RESULTS / "federation_simulator.json"
 SILENCE = 3600.0  # a guest of the simulator waits for its turn

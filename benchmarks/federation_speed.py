@@ -29,13 +29,13 @@ import pyarrow.parquet as pq
 
 import fedonce
 from benchmarks import store
-from fedonce.engine.nvflare import NvflareEngine
-from fedonce.federation import running, sites
-from fedonce.federation.asking import Request
-from fedonce.federation.kits import Kit, make_kits, open_kit
+from fedonce.federation.flare import host_steps, sites
+from fedonce.federation.flare.engine import NvflareEngine
+from fedonce.federation.flare.kits import Kit, make_kits, open_kit
+from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
-from fedonce.federation.standing import Stand
-from fedonce.message import Representation
+from fedonce.federation.status import Stand
+from fedonce.messages.representation import Representation
 
 RESULTS = store.RESULTS / "federation_speed.json"
 GUESTS = ("shop", "telco", "cinema")
@@ -173,7 +173,7 @@ def rounds(rows: int = 5000, dim: int = 16, batch: int = 256, count: int = 300) 
             )
             NvflareEngine.forward = timed  # type: ignore[method-assign]
             try:
-                told = running.fit(
+                told = host_steps.fit(
                     RunFile.read(file), kit.path, folder / "out", lambda stand: None, lambda line: None
                 ).told
             finally:

@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from joblib.externals.loky import get_reusable_executor
 
+from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.learners import NAT
 from fedonce.party import Guest
-from fedonce.tables import Table
 
 ROWS, COLUMNS, BATCH, DIM, RATE, EPOCHS, GUESTS = 10_000, 7, 100, 3, 1e-4, 20, 9
 SETTINGS = {"hidden": (30, 30), "batch": BATCH, "rate": RATE, "weight_decay": 1e-5}

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedonce.data.partition import resolve
+from fedonce.data.table import Table
 from fedonce.datasets import Dataset
-from fedonce.partition import resolve
-from fedonce.tables import Table
 
 
 @dataclass(frozen=True, eq=False)

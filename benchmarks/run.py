@@ -29,8 +29,8 @@ from benchmarks.keys import suggest
 from benchmarks.methods import METHODS
 from benchmarks.problem import Problem
 from fedonce import FedOnceError, InputError, biased
+from fedonce.data.partition import even
 from fedonce.datasets import Dataset
-from fedonce.partition import even
 
 
 def parties_of(data: Dataset, division: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from benchmarks.memory import peak
 
 RESULTS = Path(__file__).parent / "results" / "table_readers.json"
 MODULES = {
-    "fedonce": ["fedonce.tablefiles"],
+    "fedonce": ["fedonce.data.files"],
     "pyarrow": ["pyarrow.csv", "pyarrow.parquet"],
     "polars": ["polars"],
     "duckdb": ["duckdb"],
@@ -45,7 +45,7 @@ def write(path: Path, rows: int, columns: int) -> None:
 def read(library: str, path: Path) -> list[Any]:
     """Return the file's columns as arrays."""
     if library == "fedonce":
-        from fedonce.tablefiles import read_table
+        from fedonce.data.files import read_table
 
         return list(read_table(path).columns)
     if library == "pyarrow":

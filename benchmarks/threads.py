@@ -92,7 +92,7 @@ def guest_fit() -> Callable[[], object]:
 
 
 def demo() -> Callable[[], object]:
-    from fedonce.demo import methods, run
+    from fedonce.demo.digits import methods, run
 
     some = {
         name: method for name, method in methods().items() if name in ("Solo", "FedOnce (nat)", "FedOnce (autoencoder)")

@@ -11,10 +11,11 @@ import pytest
 import torch
 from safetensors.numpy import save as save_tensors
 
-from fedonce import FedOnceError, Guest, Host, Recipe, storage
+from fedonce import FedOnceError, Guest, Host, Recipe
+from fedonce.data.schema import Reading
 from fedonce.learners import NAT, PCA, Autoencoder
-from fedonce.reading import Reading
-from fedonce.storage import MANIFEST
+from fedonce.party import storage
+from fedonce.party.storage import MANIFEST
 
 N, FORGERIES = 40, 120
 ODD = [

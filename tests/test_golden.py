@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedonce import AgreedRows, Guest, Host, MessageError, Naming, Representation, alignment
-from fedonce.crypto import read_private, read_public, read_secret, unseal
-from fedonce.federation.asking import Request
-from fedonce.federation.jobs import write_job
+from fedonce import AgreedRows, Guest, Host, MessageError, Naming, Representation
+from fedonce.data.files import read_table
+from fedonce.federation.flare.jobs import write_job
+from fedonce.federation.request import Request
+from fedonce.messages.keys import read_private, read_public, read_secret, unseal
 from fedonce.privacy.budget import Plan
-from fedonce.tablefiles import read_table
+from fedonce.rows import alignment
 
 GOLDEN = Path(__file__).parent / "golden"
 GENERATIONS = sorted(path for path in GOLDEN.iterdir() if path.is_dir() and path.name.isdigit())

@@ -19,12 +19,12 @@ from fedonce import (
     Rounds,
     protocol,
 )
-from fedonce.alignment import AgreedRows, agreed_rows
-from fedonce.crypto import new_keys, read_private, read_public, seal
+from fedonce.data.table import Table
 from fedonce.engine.files import FilesEngine
 from fedonce.engine.local import LocalEngine
-from fedonce.ids import Naming
-from fedonce.tables import Table
+from fedonce.messages.keys import new_keys, read_private, read_public, seal
+from fedonce.rows.alignment import AgreedRows, agreed_rows
+from fedonce.rows.ids import Naming
 from tests.conftest import make_table
 
 COLUMNS = {"shop": slice(3, 6), "telco": slice(6, 8)}

@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks.config import Config
 from benchmarks.problem import Problem, Result, clocked
-from fedonce.tables import Table
+from fedonce.data.table import Table
 
 
 def run(problem: Problem, config: Config, seed: int) -> Result:

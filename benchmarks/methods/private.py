@@ -17,7 +17,7 @@ from benchmarks.config import Config
 from benchmarks.methods.settings import PRESET_OF
 from benchmarks.problem import Problem, Result, clocked
 from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, presets
-from fedonce.networks import SMALLEST_CNN1_IMAGE
+from fedonce.training.networks import SMALLEST_CNN1_IMAGE
 
 
 def run(problem: Problem, config: Config, seed: int) -> Result:

@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from benchmarks.config import Config
 from benchmarks.methods import settings, wire
 from benchmarks.problem import Problem, Result, clocked
+from fedonce.data.table import Table
 from fedonce.errors import FedOnceError, InputError
-from fedonce.tables import Table
 
 MOST_PARTIES = 10
 BINS = 256

@@ -15,11 +15,12 @@ from typing import Any
 from benchmarks.config import Config
 from benchmarks.methods import settings
 from benchmarks.problem import Problem, Result, clocked
-from fedonce import Guest, Host, Rounds, Traffic, multiround
-from fedonce.aggregation import find_recipe
+from fedonce import Guest, Host, Rounds, Traffic
 from fedonce.engine.local import LocalEngine
+from fedonce.hostmodels.network import find_recipe
 from fedonce.learners import Random
-from fedonce.networks import NCF
+from fedonce.rounds import split_learning
+from fedonce.training.networks import NCF
 
 GUEST_HIDDEN = (128, 64)
 MOVIELENS = {"ids": settings.IDS.network, "auxiliary": NCF((1, 4, 10, 4, 15, 5), (128,))}
@@ -67,7 +68,7 @@ def _run(problem: Problem, config: Config, seed: int, rounds: Rounds) -> Result:
 def play(problem: Problem, host: Host, engine: TimedEngine, rounds: Rounds, traffic: Traffic) -> Result:
     """Train by rounds, and score."""
     with clocked() as clock:
-        multiround.fit(host, problem.table(problem.host), problem.y, engine, rounds, traffic)
+        split_learning.fit(host, problem.table(problem.host), problem.y, engine, rounds, traffic)
     messages = [guest.represent(problem.table(name, test=True)) for name, guest in engine.parties.items()]
     predicted = host.predict(problem.table(problem.host, test=True), messages)
     # As if guests worked side by side: the host's time and the busiest guest's.

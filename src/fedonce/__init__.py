@@ -5,11 +5,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fedonce.system.former import answer_former_names
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from fedonce.aggregation import Recipe as Recipe
-    from fedonce.alignment import AgreedRows as AgreedRows
+    from fedonce.data.files import read_table as read_table
+    from fedonce.data.partition import Pixels as Pixels
+    from fedonce.data.partition import biased as biased
+    from fedonce.data.partition import tiles as tiles
     from fedonce.engine.files import FilesEngine as FilesEngine
     from fedonce.errors import AbsentPartyError as AbsentPartyError
     from fedonce.errors import BudgetError as BudgetError
@@ -20,23 +24,21 @@ if TYPE_CHECKING:
     from fedonce.errors import MessageError as MessageError
     from fedonce.estimators import FedOnceClassifier as FedOnceClassifier
     from fedonce.estimators import FedOnceRegressor as FedOnceRegressor
-    from fedonce.ids import Naming as Naming
+    from fedonce.hostmodels.network import Recipe as Recipe
     from fedonce.learners import Learner as Learner
-    from fedonce.message import Representation as Representation
-    from fedonce.message import Traffic as Traffic
-    from fedonce.multiround import Rounds as Rounds
-    from fedonce.networks import NCF as NCF
-    from fedonce.partition import Pixels as Pixels
-    from fedonce.partition import biased as biased
-    from fedonce.partition import tiles as tiles
+    from fedonce.messages.representation import Representation as Representation
+    from fedonce.messages.traffic import Traffic as Traffic
     from fedonce.party import Guest as Guest
     from fedonce.party import Host as Host
-    from fedonce.tablefiles import read_table as read_table
+    from fedonce.rounds.settings import Rounds as Rounds
+    from fedonce.rows.alignment import AgreedRows as AgreedRows
+    from fedonce.rows.ids import Naming as Naming
+    from fedonce.training.networks import NCF as NCF
 
 # Names are imported when they are first used: `import fedonce` and `fedonce --help` load neither torch nor scikit-learn.
 _HOME = {
-    "Recipe": "aggregation",
-    "AgreedRows": "alignment",
+    "Recipe": "hostmodels.network",
+    "AgreedRows": "rows.alignment",
     "FilesEngine": "engine.files",
     "AbsentPartyError": "errors",
     "BudgetError": "errors",
@@ -47,21 +49,23 @@ _HOME = {
     "MessageError": "errors",
     "FedOnceClassifier": "estimators",
     "FedOnceRegressor": "estimators",
-    "Naming": "ids",
+    "Naming": "rows.ids",
     "Learner": "learners",
-    "Representation": "message",
-    "Traffic": "message",
-    "Rounds": "multiround",
-    "NCF": "networks",
-    "Pixels": "partition",
-    "biased": "partition",
-    "tiles": "partition",
+    "Representation": "messages.representation",
+    "Traffic": "messages.traffic",
+    "Rounds": "rounds.settings",
+    "NCF": "training.networks",
+    "Pixels": "data.partition",
+    "biased": "data.partition",
+    "tiles": "data.partition",
     "Guest": "party",
     "Host": "party",
-    "read_table": "tablefiles",
+    "read_table": "data.files",
 }
 
 __all__ = ["__version__", *sorted(_HOME)]
+
+answer_former_names()
 
 
 def __getattr__(name: str) -> Any:

@@ -26,21 +26,23 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import nn
 
-from fedonce import learners, private, protocol
-from fedonce.aggregation import find_recipe
+from fedonce import learners, protocol
+from fedonce.data.partition import Block, Parties, resolve
+from fedonce.data.preparation import Preparation, Public
+from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
-from fedonce.message import BITS, Traffic
-from fedonce.multiround import Rounds
-from fedonce.partition import Block, Parties, resolve
+from fedonce.hostmodels import private_network
+from fedonce.hostmodels.network import find_recipe
+from fedonce.messages.representation import BITS
+from fedonce.messages.traffic import Traffic
 from fedonce.party import Guest, Host, check_labels, check_noise
-from fedonce.preparation import Preparation, Public
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Plan, Purse, check_budget
 from fedonce.privacy.dpsgd import check_clippable
 from fedonce.privacy.noise import SecretRandom
-from fedonce.tables import Table
-from fedonce.training import pick_device
+from fedonce.rounds.settings import Rounds
+from fedonce.training.loop import pick_device
 
 Present = Mapping[str, "ArrayLike | bool"] | None
 
@@ -284,7 +286,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         shares = self.budget_shares
         if isinstance(shares, Mapping):  # whoever is absent spends nothing
             shares = {name: share for name, share in shares.items() if name not in guests or name in guest_learners}
-        plan = private.plan(
+        plan = private_network.plan(
             self.host_, recipe, n_rows, guest_learners, {name: held.get(name, n_rows) for name in guest_learners},
             float(self.epsilon), float(delta), self.accountant, self.division, shares,
             self.unsound_paper_reproduction,

@@ -14,17 +14,19 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce import multiround
-from fedonce.message import DIM_LIMIT, Representation, Traffic
-from fedonce.multiround import Rounds
+from fedonce.messages.representation import DIM_LIMIT, Representation
+from fedonce.messages.traffic import Traffic
 from fedonce.party import Host
-from fedonce.training import Epoch
+from fedonce.rounds import split_learning
+from fedonce.rounds.engine import check_engine
+from fedonce.rounds.settings import Rounds
+from fedonce.training.settings import Epoch
 
 
 class Engine(Protocol):
     """How messages travel. A guest that does not answer is simply not in the result.
 
-    For more rounds than one it must be a `multiround.RoundsEngine`, too.
+    For more rounds than one it must be a `rounds.RoundsEngine`, too.
     """
 
     @property
@@ -75,7 +77,7 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     With `rounds`, all parties then go on together, batch by batch (Section 5.3: multi-round FedOnce).
     """
     if rounds is not None:
-        multiround.check_engine(engine)  # before anybody learns
+        check_engine(engine)  # before anybody learns
     if rounds is not None and rounds.start == "random":
         return _split_learning(host, table, label, engine, rounds)
     # Lines 1-17, in parallel, no guest knowing of another:
@@ -89,14 +91,14 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     overlap = dict(host.overlap)
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
     if rounds is not None:
-        history = history + multiround.fit(host, table, label, engine, rounds, traffic)
+        history = history + split_learning.fit(host, table, label, engine, rounds, traffic)
     return Fitted(representations, traffic, absent, overlap | dict.fromkeys(absent, 0.0), history)
 
 
 def _split_learning(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds) -> Fitted:
     """Train by rounds alone, from random weights and without the one message: SplitNN, FedOnce's rival."""
     traffic = Traffic()
-    history = multiround.fit(host, table, label, engine, rounds, traffic)
+    history = split_learning.fit(host, table, label, engine, rounds, traffic)
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in host.dims)
     return Fitted({}, traffic, absent, {guest: float(guest in host.dims) for guest in engine.guests}, history)
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import privacy_loss, private, public, store
 from benchmarks.data import fetch
-from fedonce.preparation import Public
+from fedonce.data.preparation import Public
 
 
 def line(value, host="party1", seed=0, method=private.OURS, epsilon=2, data="phishing", metric="accuracy", **config):

@@ -18,9 +18,9 @@ from benchmarks.methods import secureboost, wire
 from benchmarks.methods.secureboost import Rows
 from benchmarks.problem import Problem
 from fedonce import InputError
+from fedonce.data.table import Table
 from fedonce.datasets import Dataset
 from fedonce.errors import FedOnceError
-from fedonce.tables import Table
 
 xgboost = pytest.importorskip("xgboost")
 federated = pytest.mark.skipif(

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedonce import AbsentPartyError, Guest, InputError, MessageError, Representation, envelope
-from fedonce.crypto import new_keys, read_private, read_public, seal
+from fedonce import AbsentPartyError, Guest, InputError, MessageError, Representation
 from fedonce.engine import files
 from fedonce.engine.files import FilesEngine
 from fedonce.errors import FedOnceWarning
-from fedonce.names import KeptName
+from fedonce.messages import envelope
+from fedonce.messages.keys import new_keys, read_private, read_public, seal
+from fedonce.messages.names import KeptName
 from tests.conftest import make_table
 
 LONG = 60.0  # seconds that no test waits for

@@ -5,8 +5,8 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 from fedonce import Guest
+from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
-from fedonce.tables import Table
 from tests.conftest import make_table
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fedonce.cli import app
+from fedonce.cli.entry import app
 from fedonce.datasets import SOURCES
 from fedonce.learners import LEARNERS, make
 from tests.conftest import ROOT, make_table

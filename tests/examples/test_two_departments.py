@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fedonce.cli import app
+from fedonce.cli.entry import app
 from tests.conftest import ROOT
 
 HERE = ROOT / "examples" / "two_departments"

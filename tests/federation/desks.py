@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 import fedonce
-from fedonce import alignment, read_table
-from fedonce.federation.answering import Desk
-from fedonce.federation.asking import Request
-from fedonce.federation.kits import GuestTables
+from fedonce import read_table
+from fedonce.federation.answer import Desk
+from fedonce.federation.request import Request
+from fedonce.federation.tables import GuestTables
 from fedonce.learners import make
-from fedonce.message import Representation
+from fedonce.messages.representation import Representation
 from fedonce.privacy.budget import calibrate
+from fedonce.rows import alignment
 from tests.federation.parties import write_csv
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedonce.federation.answering import Desk
-from fedonce.federation.asking import Request
+from fedonce.federation.answer import Desk
+from fedonce.federation.request import Request
 
 POLICY = "max_epochs = 100000\nmax_rounds = 100000\nmax_dim = 64\nmax_learnings = 100\nmax_values_per_row = 1000\n"
 SLOW = {"learner": "nat", "epochs": 4000}  # some twenty seconds: time to be killed in

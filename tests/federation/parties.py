@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from fedonce.federation import sites
-from fedonce.federation.kits import make_kits, open_kit
+from fedonce.federation.flare import sites
+from fedonce.federation.flare.kits import make_kits, open_kit
 
 FEDONCE = [sys.executable, "-m", "fedonce.cli"]
 COLUMNS = {"bank": (0, 4), "shop": (4, 8), "telco": (8, 12), "cinema": (12, 16)}

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from fedonce import Guest, read_table
-from fedonce.alignment import AgreedRows
-from fedonce.federation import allowance, work
-from fedonce.federation.answering import Failed, Refused
+from fedonce.federation import allowance, tasks
 from fedonce.federation.policy import Policy
 from fedonce.federation.record import ANSWERS, MESSAGE, Entry, Record, Tally
-from fedonce.message import Representation
-from fedonce.training import Training
+from fedonce.federation.workplace import Failed, Refused
+from fedonce.messages.representation import Representation
+from fedonce.rows.alignment import AgreedRows
+from fedonce.training.settings import Training
 from tests.federation.desks import a_desk, asks, plan_of, rows_of, values_of
 
 MANY = "max_learnings = 1000\nmax_learnings_per_year = 1000\n"
@@ -167,8 +167,8 @@ def test_runs_side_by_side_do_not_pass_the_year_s_count(tmp_path, monkeypatch):
     """They learn at the same time, and only as many answers leave as there is room for."""
     desk = a_desk(tmp_path, policy="max_learnings_per_year = 2\n")
     together = threading.Barrier(4)
-    learn = work.learn
-    monkeypatch.setattr(work, "learn", lambda *given: (together.wait(timeout=30), learn(*given)))
+    learn = tasks.learn
+    monkeypatch.setattr(tasks, "learn", lambda *given: (together.wait(timeout=30), learn(*given)))
     monkeypatch.setattr(
         type(desk), "check_allowance", lambda self, request: None
     )  # all of them begin before one has ended
@@ -421,10 +421,10 @@ def test_a_refusal_by_the_attack_leaves_a_budget_unspent(tmp_path):
 
 def test_a_wide_table_is_attacked_with_fewer_rows(tmp_path, monkeypatch):
     attacked = []
-    attack = work.workflow.attack
-    monkeypatch.setattr(work.workflow, "attack", lambda *given: attacked.append(given[2]) or attack(*given))
+    attack = tasks.workflow.attack
+    monkeypatch.setattr(tasks.workflow, "attack", lambda *given: attacked.append(given[2]) or attack(*given))
     a_desk(tmp_path).answer(asks())
-    monkeypatch.setattr(work, "ATTACKED", 12_000)
+    monkeypatch.setattr(tasks, "ATTACKED", 12_000)
     a_desk(tmp_path).answer(asks(run="second"))
     assert attacked == [20_000, 3_000]
 

@@ -8,7 +8,7 @@ import shlex
 import pytest
 import typer.main
 
-from fedonce.cli import app
+from fedonce.cli.entry import app
 from fedonce.federation.policy import Policy
 from fedonce.federation.runfile import RunFile
 from tests.conftest import ROOT

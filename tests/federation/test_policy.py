@@ -7,13 +7,15 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from fedonce import alignment, learners, multiround
+from fedonce import learners
 from fedonce.errors import InputError
 from fedonce.federation import policy as policies
-from fedonce.federation.asking import Request
 from fedonce.federation.policy import DEFAULT_POLICY, KEYS, PLAN_LIMIT, Policy
+from fedonce.federation.request import Request
 from fedonce.federation.tomlfile import LEARNERS
 from fedonce.privacy.budget import Task, calibrate
+from fedonce.rounds.settings import LEAST_BITS
+from fedonce.rows import alignment
 
 COLUMNS = ["visits", "spend", "birthday", "city"]
 LEARN = Request("bank", "shop", "churn", "learn", "0.6.0")
@@ -70,7 +72,7 @@ def test_the_commented_keys_can_be_set(write):
 
 def test_names_and_numbers_are_those_of_the_library():
     assert tuple(learners.LEARNERS)[: len(LEARNERS)] == LEARNERS
-    assert policies.ROUNDS_BITS == multiround.LEAST_BITS
+    assert policies.ROUNDS_BITS == LEAST_BITS
     for name in learners.LEARNERS:
         assert hasattr(learners.make(name), "epochs") or name in (*policies.UNTRAINED, "auto")
 

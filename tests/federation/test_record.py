@@ -9,9 +9,9 @@ import threading
 import pytest
 
 from fedonce.errors import InputError
-from fedonce.federation.answering import Failed, Refused
 from fedonce.federation.policy import Policy
 from fedonce.federation.record import ANSWERS, ASKED, MESSAGE, Entry, Record, Tally, entry_of, line_of, same_run
+from fedonce.federation.workplace import Failed, Refused
 from tests.federation.desks import a_desk, asks, plan_of
 
 

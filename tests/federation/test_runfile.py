@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fedonce import Rounds, federation, workflow
+from fedonce import Rounds, federation
 from fedonce.errors import BudgetError, InputError
-from fedonce.federation.asking import Request
+from fedonce.federation.request import Request
 from fedonce.federation.runfile import BUDGET_KEYS, GUEST_KEYS, KEYS, ROUNDS_KEYS, RunFile
+from fedonce.jobs import steps
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Plan
 
@@ -111,9 +112,9 @@ def test_noise_is_a_number_with_a_point(read):
 def test_the_host_reads_its_table_as_the_run_file_says(read, tmp_path):
     (tmp_path / "bank.csv").write_text("customer_id,age,branch,income,churned\na,30,1,5,no\nb,40,2,6,yes\n")
     run = read(SHORT + 'columns = ["age", "branch"]\ndrop = ["age"]\ntypes = {branch = "category"}')
-    own, y, reading = workflow.labelled_table(run.table, None, "bank", **run.table_settings())
+    own, y, reading = steps.labelled_table(run.table, None, "bank", **run.table_settings())
     assert (own.names, y.tolist(), dict(reading.types)["branch"]) == (("branch",), ["no", "yes"], "category")
-    own, _, _ = workflow.labelled_table(run.table, None, "bank", **read(SHORT).table_settings())
+    own, _, _ = steps.labelled_table(run.table, None, "bank", **read(SHORT).table_settings())
     assert own.names == ("age", "branch", "income")
 
 
@@ -286,24 +287,12 @@ def test_the_choices_are_those_of_the_accountants():
         assert BUDGET_KEYS[key].must_be.count('"') == 2 * len(choices)
 
 
-@pytest.mark.parametrize("module", ["asking", "policy", "runfile", "tomlfile"])
+@pytest.mark.parametrize("module", ["request", "policy", "runfile", "tomlfile"])
 def test_torch_is_imported_where_it_is_needed_and_no_earlier(module):
     source = Path(federation.__file__).with_name(f"{module}.py").read_text()
     found = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
     ours = {node.module.split(".")[1] for node in found if node.module.startswith("fedonce.")}
-    assert ours <= {
-        "alignment",
-        "disk",
-        "envelope",
-        "errors",
-        "federation",
-        "ids",
-        "message",
-        "names",
-        "sizes",
-        "tables",
-        "terminal",
-    }
+    assert ours <= {"data", "errors", "federation", "messages", "rows", "system"}
     assert {alias.name for node in found if node.module == "fedonce" for alias in node.names} <= {"alignment"}
 
 

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 pytest.importorskip("nvflare")
-from fedonce import Guest, Host, MessageError, envelope
+from fedonce import Guest, Host, MessageError
+from fedonce.data.preparation import Public
+from fedonce.data.table import Table
+from fedonce.federation.flare.host_steps import HostRun
 from fedonce.federation.runfile import RunFile
-from fedonce.federation.running import HostRun
-from fedonce.ids import Naming
-from fedonce.preparation import Public
+from fedonce.messages import envelope
 from fedonce.privacy.budget import Plan, Purse, Task, calibrate
 from fedonce.privacy.noise import SecretRandom
-from fedonce.tables import Table
+from fedonce.rows.ids import Naming
 
 N = 40
 IDS = np.array([f"c{i}" for i in range(N)], dtype=object)

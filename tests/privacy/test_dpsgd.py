@@ -10,14 +10,14 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from fedonce import InputError
-from fedonce.closedform import ClosedForm
 from fedonce.errors import BudgetError
-from fedonce.networks import cnn0, mlp
 from fedonce.privacy import dpsgd
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable, check_network, clipped_gradients
 from fedonce.privacy.events import SampledGaussian
 from fedonce.privacy.ledger import Entry, Ledger
 from fedonce.privacy.noise import SecretRandom
+from fedonce.training.closedform import ClosedForm
+from fedonce.training.networks import cnn0, mlp
 
 
 def mlp_case():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from fedonce import Guest
-from fedonce.ids import Naming
+from fedonce.data.table import Table
 from fedonce.privacy import LocalNoise
-from fedonce.tables import Table
+from fedonce.rows.ids import Naming
 from tests.conftest import make_table
 
 

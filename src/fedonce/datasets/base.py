@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
+from fedonce.data.partition import Parties
 from fedonce.datasets.files import UNVERIFIED, Found, Source
 from fedonce.errors import InputError, parameter_error
-from fedonce.partition import Parties
 
 logger = logging.getLogger(__name__)
 

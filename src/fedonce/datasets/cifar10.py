@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from fedonce.data.partition import tiles
 from fedonce.datasets.base import Dataset, make
 from fedonce.datasets.files import Edition, File, Source, find
 from fedonce.datasets.formats import read_bytes, read_cifar_batch
-from fedonce.partition import tiles
 
 BATCHES = (*(f"data_batch_{j}" for j in range(1, 6)), "test_batch")
 

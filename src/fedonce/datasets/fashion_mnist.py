@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from fedonce.data.partition import tiles
 from fedonce.datasets import idximages
 from fedonce.datasets.base import Dataset
 from fedonce.datasets.files import Source
-from fedonce.partition import tiles
 
 SOURCE = Source(
     name="fashion-mnist",

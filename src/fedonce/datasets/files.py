@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedonce.data.partition import Parties
 from fedonce.errors import InputError, parameter_error
-from fedonce.partition import Parties
 
 logger = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from fedonce.data.partition import views
 from fedonce.datasets.base import Dataset, make
 from fedonce.datasets.files import Edition, File, Source, find
 from fedonce.datasets.formats import line_of, read_bytes, read_numbers
 from fedonce.errors import InputError
-from fedonce.partition import views
 
 # Colour histogram, colour correlogram, edge directions, wavelet texture, block-wise colour moments. The paper prints 66 and
 # 75 for CH and EDH, which have 64 and 73 columns by their owner's description; its five sum to 638, the owner's to 634.

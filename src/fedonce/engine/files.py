@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from fedonce import envelope
-from fedonce.crypto import PrivateKey, PublicKey, unseal
 from fedonce.errors import AbsentPartyError, FedOnceWarning, InputError, MessageError
-from fedonce.matching import check_naming
-from fedonce.message import DIM_LIMIT, MAX_DIM, Representation, check_start
-from fedonce.names import MUST_BE, is_party_name, why_not
-from fedonce.sizes import MESSAGE_LIMIT
+from fedonce.messages import envelope
+from fedonce.messages.keys import PrivateKey, PublicKey, unseal
+from fedonce.messages.names import MUST_BE, is_party_name, why_not
+from fedonce.messages.representation import DIM_LIMIT, MAX_DIM, Representation, check_start
+from fedonce.rows.matching import check_naming
+from fedonce.system.sizes import MESSAGE_LIMIT
 
 ENDING = ".fedonce"
 PAUSE = 1.0  # seconds between two looks into the folder

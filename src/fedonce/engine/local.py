@@ -13,10 +13,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from fedonce.multiround import GuestSide, Rounds
+from fedonce.data.table import Table
 from fedonce.party import Guest
-from fedonce.tables import Table
-from fedonce.training import Training
+from fedonce.rounds.guest import GuestSide
+from fedonce.rounds.settings import Rounds
+from fedonce.training.settings import Training
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from fedonce.federation.asking import Request
 from fedonce.federation.policy import Policy
 from fedonce.federation.record import Entry, Tally, of_run
+from fedonce.federation.request import Request
 
 YEAR = timedelta(days=365)
 LAST = 5  # answers that are shown

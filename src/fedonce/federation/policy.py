@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fedonce import alignment
+from fedonce.data.table import did_you_mean
 from fedonce.errors import FedOnceError, InputError, MessageError
-from fedonce.federation.asking import NAMINGS, Request
+from fedonce.federation.request import NAMINGS, Request
 from fedonce.federation.tomlfile import (
     FLAG,
     LEARNERS,
@@ -29,14 +29,14 @@ from fedonce.federation.tomlfile import (
     whole,
     wrong,
 )  # fmt: skip
-from fedonce.message import BITS
-from fedonce.tables import did_you_mean
+from fedonce.messages.representation import BITS
+from fedonce.rows import alignment
 
 WHAT = "policy"
 PLAN_LIMIT = 100_000  # characters: far more than a plan has, and little enough to be priced
 OWN_EPOCHS = 100  # what a learner that trains takes at most where the host does not say
 UNTRAINED = ("pca", "patches", "random")  # learners without epochs
-ROUNDS_BITS = 8  # what rounds send at least, as `multiround.LEAST_BITS`
+ROUNDS_BITS = 8  # what rounds send at least, as `rounds.LEAST_BITS`
 
 DEFAULT_POLICY = """\
 # What this guest allows. Every request of a host is checked against this file before anything is done; what is not allowed is

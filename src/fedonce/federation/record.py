@@ -24,13 +24,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fedonce import alignment
-from fedonce.disk import cannot_write, write_file
-from fedonce.envelope import read_header
 from fedonce.errors import InputError, MessageError
-from fedonce.federation import asking
+from fedonce.federation import request as asking
 from fedonce.federation.policy import Policy
-from fedonce.message import Representation
+from fedonce.messages.envelope import read_header
+from fedonce.messages.representation import Representation
+from fedonce.rows import alignment
+from fedonce.system.disk import cannot_write, write_file
 
 ANSWERS, MESSAGE, ASKED = "answers", "message.fedonce", "request.fedonce"  # where answers are kept, and what of each
 COLUMNS, REBUILT = (

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedonce.alignment import REVEAL
+from fedonce.data.table import KINDS, did_you_mean
 from fedonce.errors import InputError
-from fedonce.federation.jobs import SILENCE
+from fedonce.federation.status import SILENCE
 from fedonce.federation.tomlfile import (
     FLAG,
     NAME,
@@ -29,16 +29,16 @@ from fedonce.federation.tomlfile import (
     whole,
     wrong,
 )  # fmt: skip
-from fedonce.ids import RULES, parse_forms
-from fedonce.message import BITS
-from fedonce.names import MUST_BE, is_party_name, why_not
-from fedonce.sizes import MESSAGE_LIMIT, size
-from fedonce.tables import KINDS, did_you_mean
-from fedonce.terminal import duration
+from fedonce.messages.names import MUST_BE, is_party_name, why_not
+from fedonce.messages.representation import BITS
+from fedonce.rows.alignment import REVEAL
+from fedonce.rows.ids import RULES, parse_forms
+from fedonce.system.sizes import MESSAGE_LIMIT, size
+from fedonce.system.text import duration
 
 if TYPE_CHECKING:
-    from fedonce.multiround import Rounds
     from fedonce.privacy.budget import Plan
+    from fedonce.rounds.settings import Rounds
 
 WHAT = "run file"
 MOST_ROWS = 2**40
@@ -130,7 +130,7 @@ class RunFile:
     secret : path, optional
         The parties' secret, for keyed ids.
     rounds : dict, optional
-        Fields of `multiround.Rounds`.
+        Fields of `rounds.Rounds`.
     budget : Budget, optional
         Differential privacy.
     max_message, max_memory : int
@@ -198,14 +198,14 @@ class RunFile:
                 raise InputError(f"{self.path}: 'guests' names {guest!r}, and the federation has no such guest{hint}")
 
     def learn_settings(self, guest: str) -> dict[str, Any]:
-        """Return how a guest is asked to learn: keyword arguments of `asking.Request`."""
+        """Return how a guest is asked to learn: keyword arguments of `request.Request`."""
         own = self._of(guest)
         settings = {name: own.get(name, getattr(self, name)) for name in _LEARNING}
         columns = own.get("columns")
         return settings | {"noise": float(settings["noise"]), "columns": None if columns is None else tuple(columns)}
 
     def table_settings(self) -> dict[str, Any]:
-        """Return how the host's table is read: keyword arguments of `workflow.labelled_table` and `workflow.read`."""
+        """Return how the host's table is read: keyword arguments of `steps.labelled_table` and `steps.read`."""
         return {
             "id": self.id, "label": self.label, "columns": None if self.columns is None else ",".join(self.columns),
             "drop": ",".join(self.drop) or None, "types": [f"{name}={kind}" for name, kind in self.types.items()],
@@ -213,7 +213,7 @@ class RunFile:
 
     def rounds_settings(self) -> Rounds | None:
         """Return how to train on together; None: not at all."""
-        from fedonce.multiround import Rounds
+        from fedonce.rounds.settings import Rounds
 
         return None if self.rounds is None else Rounds(**self.rounds)
 
@@ -226,8 +226,9 @@ class RunFile:
         """
         if self.budget is None:
             return None
-        from fedonce import learners, private
-        from fedonce.aggregation import find_recipe
+        from fedonce import learners
+        from fedonce.hostmodels import private_network
+        from fedonce.hostmodels.network import find_recipe
 
         if host in self.guests:
             raise InputError(f"{self.path}: 'guests' names {host!r}, which is the host.")
@@ -243,7 +244,7 @@ class RunFile:
             settings = self.learn_settings(guest)
             guests[guest] = learners.make(settings["learner"], settings["epochs"], owner)
         recipe = find_recipe(self.recipe, self.host_epochs, (1,), owner, self.task)
-        return private.plan(
+        return private_network.plan(
             host, recipe, own, guests, rows, self.budget.epsilon, self.budget.delta, self.budget.accountant, self.budget.division
         )  # fmt: skip
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from fedonce.disk import read_file
-from fedonce.envelope import is_name
+from fedonce.data.table import did_you_mean
 from fedonce.errors import InputError
-from fedonce.tables import did_you_mean
+from fedonce.messages.envelope import is_name
+from fedonce.system.disk import read_file
 
 LEARNERS = (
     "auto",

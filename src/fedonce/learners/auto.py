@@ -15,7 +15,8 @@ from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, principal
 from fedonce.privacy.budget import Purse, Task
-from fedonce.training import Epoch, Rows
+from fedonce.training.loop import Rows
+from fedonce.training.settings import Epoch
 
 SMALLEST_PATCH_IMAGE = 10  # pixels a side
 LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better

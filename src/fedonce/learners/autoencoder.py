@@ -10,24 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedonce.closedform import ClosedForm
 from fedonce.errors import parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for
-from fedonce.networks import mlp
 from fedonce.privacy.budget import Purse, Task, steps_task
 from fedonce.privacy.dpsgd import check_clippable
-from fedonce.progress import Memory
-from fedonce.randomness import torch_seeded
-from fedonce.training import (
-    Batch,
-    Epoch,
-    Rows,
-    Training,
-    autograd_step,
-    closed_form_step,
-    private_module_step,
-    private_step,
-)
+from fedonce.training.checkpoints import Memory
+from fedonce.training.closedform import ClosedForm
+from fedonce.training.loop import Batch, Rows, autograd_step, closed_form_step, private_module_step, private_step
+from fedonce.training.networks import mlp
+from fedonce.training.randomness import torch_seeded
+from fedonce.training.settings import Epoch, Training
 
 # With a privacy budget: few large batches, one hidden layer, which has less noise to bear.
 TRAINING = "autoencoder"

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce.errors import BudgetError, InputError
-from fedonce.networks import NCF, Network, check_weights, code_sizes, encoder
 from fedonce.privacy.budget import Purse, Task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
-from fedonce.progress import Memory, watch
-from fedonce.randomness import torch_seeded
-from fedonce.threads import network_work, threads_for
-from fedonce.training import Epoch, Rows, Step, Training, Update, apply, train
+from fedonce.training.checkpoints import Memory, watch
+from fedonce.training.loop import Rows, Step, apply, train
+from fedonce.training.networks import NCF, Network, check_weights, code_sizes, encoder
+from fedonce.training.randomness import torch_seeded
+from fedonce.training.settings import Epoch, Training, Update
+from fedonce.training.threads import network_work, threads_for
 
 Tensors = dict[str, NDArray[Any]]
 WITHOUT_NOISE = "learns without noise"

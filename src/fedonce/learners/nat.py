@@ -10,25 +10,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedonce.closedform import ClosedForm
 from fedonce.errors import BudgetError, InputError, parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for, with_tanh
+from fedonce.learners.targets import assign, draw_targets
 from fedonce.privacy.budget import Purse, Task, steps_task
 from fedonce.privacy.dpsgd import check_clippable
-from fedonce.progress import Memory
-from fedonce.randomness import torch_seeded
-from fedonce.targets import assign, draw_targets
-from fedonce.training import (
+from fedonce.training.checkpoints import Memory
+from fedonce.training.closedform import ClosedForm
+from fedonce.training.loop import (
     Batch,
-    Epoch,
     Rows,
     TargetOf,
-    Training,
     autograd_step,
     closed_form_step,
     private_module_step,
     private_step,
 )
+from fedonce.training.randomness import torch_seeded
+from fedonce.training.settings import Epoch, Training
 
 CLIP = 1.0
 UNSOUND = (

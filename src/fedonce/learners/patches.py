@@ -15,8 +15,9 @@ from torch.nn import functional as F  # noqa: N812
 from fedonce.errors import InputError
 from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.pca import principal, projection, second_moments
-from fedonce.threads import product_work, threads_for
-from fedonce.training import Epoch, Rows, apply
+from fedonce.training.loop import Rows, apply
+from fedonce.training.settings import Epoch
+from fedonce.training.threads import product_work, threads_for
 
 CONTRAST = 0.1  # added to a patch's variance before it is divided by, so that flat patches stay flat
 PATCHES_AT_ONCE = 2**14

@@ -18,8 +18,9 @@ from fedonce.learners import orientations
 from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.orientations import Orientations
 from fedonce.privacy.budget import Purse, Task
-from fedonce.threads import product_work, threads_for
-from fedonce.training import Epoch, Rows, apply
+from fedonce.training.loop import Rows, apply
+from fedonce.training.settings import Epoch
+from fedonce.training.threads import product_work, threads_for
 
 BLOCK = 2**21  # numbers at a time in float64
 

@@ -10,8 +10,9 @@ import torch
 
 from fedonce.learners.base import NetworkLearner
 from fedonce.privacy.budget import Purse, Task
-from fedonce.randomness import torch_seeded
-from fedonce.training import Epoch, Rows
+from fedonce.training.loop import Rows
+from fedonce.training.randomness import torch_seeded
+from fedonce.training.settings import Epoch
 
 DRAWN = "weights drawn, no row looked at"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedonce.envelope import is_name
+from fedonce.data.preparation import Public
 from fedonce.errors import parameter_error
-from fedonce.names import check_name
-from fedonce.preparation import Public
+from fedonce.messages.envelope import is_name
+from fedonce.messages.names import check_name
 from fedonce.privacy.budget import Purse
 
 

@@ -4,51 +4,42 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch import nn
 
 from fedonce import learners
-from fedonce.envelope import checksum
+from fedonce.data.preparation import Preparation, Public
+from fedonce.data.schema import Reading
+from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
-from fedonce.ids import Ids, Naming, normalise
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE
-from fedonce.message import BITS, Representation, Scale, row_digest
+from fedonce.messages.envelope import checksum
+from fedonce.messages.representation import BITS, Representation, row_digest
+from fedonce.messages.scale import Scale
 from fedonce.party.checks import check_party, check_purse, public_of
-from fedonce.preparation import Preparation, Public
+from fedonce.party.saving import guest_from, keep_guest
+from fedonce.party.tuned import Tuned
 from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
-from fedonce.progress import Progress, watched
-from fedonce.randomness import party_generator
-from fedonce.reading import Reading
-from fedonce.tables import Table
-from fedonce.training import Epoch, Rows, apply, pick_device
+from fedonce.rows.ids import Ids, Naming, normalise
+from fedonce.training.checkpoints import Progress, watched
+from fedonce.training.loop import Rows, apply, pick_device
+from fedonce.training.randomness import party_generator
+from fedonce.training.settings import Epoch
 
 if TYPE_CHECKING:
-    from fedonce.alignment import AgreedRows
+    from fedonce.rows.alignment import AgreedRows
 
 NOISE_LIMIT = 1e6
 GUESSABLE = (
     "The message of party {party!r} names rows by hashes without a key: whoever can list the ids (customer numbers, "
     "addresses) can find out which are inside. Share a secret (`fedonce keys secret`, --secret) or align (`fedonce align`)."
 )
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """What rounds made of a guest: a network whose values are added to the learner's, or stand `alone`.
-
-    No network: the learner is one itself, and was trained further.
-    """
-
-    network: nn.Module | None = None
-    alone: bool = False
 
 
 class Guest:
@@ -118,16 +109,12 @@ class Guest:
 
         `leaving` are files that leave it, its message, by their names in the folder: they change together with the model.
         """
-        from fedonce.party.keeping import keep_guest
-
         return keep_guest(self, folder, leaving or {})
 
     @classmethod
     def load(cls, folder: str | Path) -> Guest:
         """Read a guest from the folder that `save` wrote."""
-        from fedonce.party.keeping import guest_from
-
-        return guest_from(folder)
+        return guest_from(folder, Guest)
 
     def learn(
         self, table: Any, present: ArrayLike | None = None, agreed: AgreedRows | None = None,

@@ -12,24 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from fedonce import aggregation, private, sizes
-from fedonce.drift import Seen
+from fedonce.data.preparation import Preparation, Public, as_bounds
+from fedonce.data.schema import Reading
+from fedonce.data.table import Table, as_text, is_missing
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error, quoted, shown
-from fedonce.matching import HostRows
-from fedonce.message import Representation
-from fedonce.names import MUST_BE, is_party_name, why_not
-from fedonce.networks import code_sizes
+from fedonce.hostmodels import network, private_network
+from fedonce.messages.names import MUST_BE, is_party_name, why_not
+from fedonce.messages.representation import Representation
 from fedonce.party.checks import check_party, check_purse, public_of
-from fedonce.preparation import Preparation, Public, as_bounds
+from fedonce.party.drift import Seen
+from fedonce.party.saving import host_from, keep_host
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.ledger import Entry, Ledger, from_text
-from fedonce.randomness import party_generator
-from fedonce.reading import Reading
-from fedonce.tables import Table, as_text, is_missing
-from fedonce.training import Epoch, Rows, pick_device
+from fedonce.rows.matching import HostRows
+from fedonce.system import sizes
+from fedonce.training.loop import Rows, pick_device
+from fedonce.training.networks import code_sizes
+from fedonce.training.randomness import party_generator
+from fedonce.training.settings import Epoch
 
 if TYPE_CHECKING:
-    from fedonce.alignment import AgreedRows
+    from fedonce.rows.alignment import AgreedRows
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +61,7 @@ class Host:
     allow_large_delta : bool
         Whether delta may be above 1 / rows.
     secret, forms
-        Where rows have ids: the secret that guests hash them with, and how ids are made alike (`fedonce.ids`).
+        Where rows have ids: the secret that guests hash them with, and how ids are made alike (`fedonce.rows.ids`).
     agreed : sequence of AgreedRows
         What alignments found: the order of rows in the messages of those guests.
     max_memory : int, optional
@@ -75,7 +78,7 @@ class Host:
     trained_overlap : dict
         The same at training, which no prediction changes.
     seen : dict
-        Figures of each guest's message at training, to compare those for prediction with (`fedonce.drift`). Empty with a budget:
+        Figures of each guest's message at training, to compare those for prediction with (`party.drift`). Empty with a budget:
         such figures of rows are not private.
     received : dict
         Sizes of the files that the messages of the training came in, where they are known; kept with the model.
@@ -92,7 +95,7 @@ class Host:
         if task not in ("classification", "regression"):
             raise parameter_error("Host", "task", "'classification' or 'regression'", task)
         self.name, self.task, self.recipe, self.epochs, self.run = name, task, recipe, epochs, run
-        embeddings = recipe.embeddings if isinstance(recipe, aggregation.Recipe) else ()
+        embeddings = recipe.embeddings if isinstance(recipe, network.Recipe) else ()
         check_purse("Host", name, purse, public)
         if plan is not None and purse is None:
             raise parameter_error("Host", "purse", "given with a plan: without one nothing would be private", purse)
@@ -111,7 +114,7 @@ class Host:
         self.received: dict[str, int] = {}
         self.dims: dict[str, int] = {}
         self.makers: dict[str, str] = {}
-        self.trained_with: aggregation.Recipe | None = None
+        self.trained_with: network.Recipe | None = None
         self.classes: NDArray[Any] | None = None
         self.model: nn.Module | None = None
         self.sizes: tuple[int, ...] = ()
@@ -120,16 +123,12 @@ class Host:
 
     def save(self, folder: str | Path, messages: Mapping[str, bytes] | None = None) -> Path:
         """Write the model to a folder, with the messages that it was trained with, if given: to train again with more guests."""
-        from fedonce.party.keeping import keep_host
-
         return keep_host(self, folder, messages or {})
 
     @classmethod
     def load(cls, folder: str | Path) -> Host:
         """Read a host from the folder that `save` wrote."""
-        from fedonce.party.keeping import host_from
-
-        return host_from(folder)
+        return host_from(folder, Host)
 
     def aggregate(self, table: Any, label: Any, messages: Sequence[Representation]) -> list[Epoch]:
         """Train the model on the host's rows and labels and on the messages that arrived; return its history."""
@@ -154,20 +153,20 @@ class Host:
         private_run = self.ledger is not None
         self.seen = {each.party: Seen.of(each) for each in messages if not private_run and each.spent is None}
         rows = self.preparation.fit(own).transform(own)
-        recipe = aggregation.find_recipe(
+        recipe = network.find_recipe(
             self.recipe, self.epochs, rows.shape[1:], "Host", self.task if self.purse else None
         )
         self.trained_with, self.sizes = recipe, code_sizes(recipe.network, rows)
-        examples = aggregation.Examples(rows, values, present, target)
+        examples = network.Examples(rows, values, present, target)
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
         dims, history = list(self.dims.values()), list[Epoch]()
         if self.purse is not None and self.ledger is not None:
             try:
-                self.model = private.fit(examples, dims, self.n_outputs, recipe, rng, device, self.purse)
+                self.model = private_network.fit(examples, dims, self.n_outputs, recipe, rng, device, self.purse)
             finally:  # what was spent stays spent, whatever happened
                 self.ledger.include(self.purse.spent)
         else:
-            self.model, history = aggregation.fit(examples, dims, self.n_outputs, recipe, rng, device)
+            self.model, history = network.fit(examples, dims, self.n_outputs, recipe, rng, device)
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
 
@@ -319,7 +318,7 @@ class Host:
     def outputs_of(self, rows: Rows, values: Rows, present: Rows) -> NDArray[np.float64]:
         """Return the outputs for prepared rows, the guests' values beside them and marks of who is present."""
         assert self.model is not None
-        return self.finish(aggregation.outputs(self.model, rows, values, present, pick_device(self.device)))
+        return self.finish(network.outputs(self.model, rows, values, present, pick_device(self.device)))
 
     def finish(self, outputs: Rows) -> NDArray[np.float64]:
         """Turn what the network gives into probabilities, or into numbers on the scale of the labels."""

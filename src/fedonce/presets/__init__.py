@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
-from fedonce.aggregation import PAPER
 from fedonce.datasets import SOURCES
 from fedonce.errors import parameter_error
+from fedonce.hostmodels.network import PAPER
 from fedonce.learners import NAT
-from fedonce.networks import NCF, Network
+from fedonce.training.networks import NCF, Network
 
 __all__ = ["Settings", "Step", "load", "names", "settings"]
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from fedonce.disk import read_file, write_file
 from fedonce.errors import BudgetError, InputError, MessageError, parameter_error
 from fedonce.privacy import accountants
 from fedonce.privacy.dpsgd import PrivateSteps
 from fedonce.privacy.events import Event, Gaussian, SampledGaussian
 from fedonce.privacy.ledger import LEAST_NOISE, Entry, Ledger, describe, from_text, to_text
 from fedonce.privacy.noise import SecretRandom
+from fedonce.system.disk import read_file, write_file
 
 MOST_NOISE = 1e3  # times what a row adds to a sum; where every sum needs more, the budget is no budget
 SLACK = 1e-9

@@ -1,6 +1,6 @@
 """DP-SGD (Abadi et al., 2016): steps on Poisson samples, with each row's gradient clipped and noise on their sum.
 
-The sum of clipped gradients comes in closed form from `fedonce.closedform` where the network is made of linear layers, else
+The sum of clipped gradients comes in closed form from `training.closedform` where the network is made of linear layers, else
 from `clipped_gradients`, which has one gradient per row in memory.
 """
 

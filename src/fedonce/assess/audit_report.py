@@ -1,0 +1,215 @@
+"""The audit of the privacy claims, run on data that need no file, and as one page that opens anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer, load_digits
+
+from fedonce import __version__
+from fedonce.assess import audit
+from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun
+from fedonce.demo import page as report
+from fedonce.estimators import FedOnceClassifier
+from fedonce.hostmodels import private_network
+from fedonce.hostmodels.network import PRIVATE_CLASSES, Examples
+from fedonce.learners import NAT, PCA, Autoencoder, Random
+from fedonce.privacy.budget import Purse, calibrate
+from fedonce.privacy.noise import SecretRandom
+from fedonce.system.disk import write_file
+from fedonce.training.loop import Rows
+
+PAGE = Path(__file__).with_name("audit.html.jinja")
+HOST = "the host's model"
+MEMBERS = 400  # rows that are members or not, half each
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the audit found."""
+
+    epsilon: float
+    coupled: list[Coupled]
+    one_runs: list[OneRun]
+    memberships: list[Membership]
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether all that we call private passed, and NAT, which we do not, failed."""
+        checks = all(check.passed == (check.what != NAT.name) for check in self.coupled)
+        return checks and all(run.passed for run in self.one_runs)
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures by name."""
+        return {
+            "epsilon": self.epsilon,
+            "as expected": self.as_expected,
+            "coupled": [{**vars(check), "passed": check.passed} for check in self.coupled],
+            "one run": [{**vars(run), "passed": run.passed} for run in self.one_runs],
+            "membership": [
+                {
+                    "model": each.model, "epsilon": each.epsilon, "accuracy": each.accuracy,
+                    **{f"{attack}: area": each.area(attack) for attack in each.curves},
+                    **{f"{attack}: found at 1 % false": each.caught(attack) for attack in each.curves},
+                } for each in self.memberships
+            ],
+            "remark": PROVES_NOTHING,
+        }  # fmt: skip
+
+    def lines(self) -> list[str]:
+        """Return the findings in sentences."""
+        told = [
+            f"sums, {check.what}: {'passed' if check.passed else 'FAILED'}; leaving a row out moved a sum by {check.moved:.3g} "
+            f"times what a row may add, and by {check.elsewhere:.3g} where the row was not drawn"
+            for check in self.coupled
+        ]
+        told += [
+            f"one run, {run.what}: epsilon is at least {run.bound:.2f} (95 % confidence), claimed {run.claimed:g}; "
+            f"{run.correct} of {run.guesses} guesses about {run.canaries} canaries were right"
+            for run in self.one_runs
+        ]
+        told += [
+            f"membership, {each.model}: area under the curve {each.area('loss'):.3f} by loss, "
+            f"{each.area('likelihood ratio'):.3f} by likelihood ratio "
+            f"(0.5 is guessing); accuracy on rows not trained on {100 * each.accuracy:.1f} %"
+            for each in self.memberships
+        ]
+        return [
+            *told,
+            "As expected: NAT fails, all else passes." if self.as_expected else "NOT as expected.",
+            PROVES_NOTHING,
+        ]
+
+
+def run(
+    epsilon: float, models: int, canaries: int, seed: int, tell: Callable[[str], None] = lambda what: None
+) -> Findings:
+    """Run the three tests."""
+    rows, labels = _rows(seed)
+    coupled = []
+    for learner in (PCA(), Autoencoder(epochs=5, private_batch=200), Random(), NAT(epochs=5, batch=64)):
+        tell(f"sums of {learner.name}")
+        coupled.append(audit.check_learner(learner, rows, 8, epsilon, seed, unsound=True))
+    tell(f"sums of {HOST}")
+    coupled.append(check_host(rows, labels, epsilon, seed))
+    one_runs = []
+    for learner in (PCA(), Autoencoder(epochs=20, private_batch=500)):
+        tell(f"canaries, {learner.name}")
+        n = len(rows) + canaries
+        tasks = [replace(task, party="audited") for task in learner.private_tasks(n, 1.0)]
+        plan = calibrate(tasks, epsilon, 1 / (10 * n))
+        # The canaries' coins are drawn from a seed; the noise, which is what is tested, comes from the operating system.
+        purse = Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom())
+
+        def train(own: Rows, spending: Purse, learner: Any = learner) -> None:
+            learner.fit_private(own, 8, np.random.default_rng(seed), torch.device("cpu"), spending)
+
+        one_runs.append(audit.one_run(learner.name, train, rows, purse, epsilon, canaries, seed))
+    memberships = []
+    for name, budget in (
+        ("no budget", None),
+        (f"epsilon {4 * epsilon:g}", 4 * epsilon),
+        (f"epsilon {epsilon:g}", epsilon),
+    ):
+        tell(f"membership, {models} models, {name}")
+        memberships.append(audit.membership(name, _model(budget), MEMBERS, budget, models, seed))
+    return Findings(epsilon, coupled, one_runs, memberships)
+
+
+def check_host(rows: Rows, labels: NDArray[np.int64], epsilon: float = 2.0, seed: int = 0) -> Coupled:
+    """Check the host's training: a row is its columns and its label."""
+    recipe = replace(PRIVATE_CLASSES, epochs=3, head=(16,))
+    tasks = [replace(task, party="audited") for task in private_network.tasks(recipe, len(rows), 1.0, 1.0)]
+    plan = calibrate(tasks, epsilon, 1 / (10 * len(rows)), "rdp")
+    purse = Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom(insecure_test_seed=seed))
+    empty = np.zeros((len(rows), 0), np.float32)
+
+    def train(own: Rows, spending: Purse) -> None:
+        n = len(own)
+        examples = Examples(own, empty[:n], empty[:n], labels[:n])
+        private_network.fit(
+            examples, [], int(labels.max()) + 1, recipe, np.random.default_rng(seed), torch.device("cpu"), spending
+        )
+
+    return audit.coupled_check(HOST, train, rows, purse)
+
+
+def _rows(seed: int) -> tuple[Rows, NDArray[np.int64]]:
+    """Return the digits' pixels between -1 and 1, in an order of their own."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(X))
+    return (X[order] / 8 - 1).astype(np.float32), y[order].astype(np.int64)
+
+
+def _model(epsilon: float | None) -> audit.Model:
+    """Return how to train a model of breast cancer, two parties, on some rows: it gives each row's chance of its class."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:MEMBERS], y[:MEMBERS]
+    low, high = X.min(axis=0), X.max(axis=0)  # what is known of tumours, here taken from the rows
+    public: dict[str, Any] = {}
+    if epsilon is not None:
+        public = {
+            "epsilon": epsilon,
+            "bounds": np.stack([low, high + 1e-9], axis=1),
+            "target_bounds": [0, 1],
+            "accountant": "rdp",
+        }
+
+    def train(members: NDArray[np.intp]) -> NDArray[np.float64]:
+        seed = int(members[:8].sum())
+        model = FedOnceClassifier(parties=2, learner="pca", random_state=seed, **public)
+        if epsilon is None:
+            model.set_params(host_epochs=100)
+        chances = model.fit(X[members], y[members]).predict_proba(X)
+        return np.asarray(chances[np.arange(len(y)), y])
+
+    return train
+
+
+def write(findings: Findings, folder: Path) -> Path:
+    """Write `audit.html` into a folder, the picture inside, and return its path."""
+    report.check_installed()
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True)
+    page = environment.from_string(PAGE.read_text(encoding="utf-8")).render(
+        found=findings,
+        version=__version__,
+        plot=report.png(plot(findings.memberships)),
+        remark=PROVES_NOTHING,
+        nat=NAT.name,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "audit.html"
+    write_file(path, page.encode())
+    return path
+
+
+def plot(memberships: list[Membership]) -> Any:
+    """Draw the curves of the membership test, both attacks side by side."""
+    from matplotlib.figure import Figure
+
+    attacks = list(memberships[0].curves)
+    figure = Figure(figsize=(9.5, 4.4), layout="constrained")
+    for axes, attack in zip(figure.subplots(1, len(attacks)), attacks, strict=True):
+        for each, colour in zip(memberships, ("#bc4c00", "#0969da", "#1a7f37"), strict=False):
+            false, true = each.curves[attack]
+            axes.plot(
+                np.maximum(false, 1e-4),
+                np.maximum(true, 1e-4),
+                color=colour,
+                label=f"{each.model}: {each.area(attack):.3f}",
+            )
+        axes.plot([1e-4, 1], [1e-4, 1], color="#8c959f", linestyle="--", linewidth=1, label="guessing: 0.5")
+        axes.set(xscale="log", yscale="log", xlim=(1e-3, 1), ylim=(1e-3, 1.05), xlabel="others taken for members")
+        axes.set_title(f"by {attack}", fontsize=11)
+        axes.legend(title="area under the curve", frameon=False, loc="lower right", fontsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.axes[0].set_ylabel("members found")
+    return figure

@@ -1,0 +1,69 @@
+"""How good a host's predictions are, and what each party is worth for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score, root_mean_squared_error
+
+from fedonce.assess import importance
+from fedonce.assess.importance import Worth
+from fedonce.data.table import Table, as_text, is_missing
+from fedonce.errors import InputError
+from fedonce.messages.representation import Representation
+from fedonce.party import Host
+from fedonce.training.loop import Rows
+
+
+def codes_of(host: Host, label: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the positions of labels among the host's classes; -1: a class that training did not have."""
+    assert host.classes is not None
+    position = {as_text(value): code for code, value in enumerate(host.classes.tolist())}
+    return np.array([position.get(as_text(value), -1) for value in label.tolist()], dtype=np.intp)
+
+
+def _check(label: NDArray[Any]) -> None:
+    infinite = (float("inf"), float("-inf"))
+    bad = [row for row, value in enumerate(label.tolist()) if is_missing(value) or value in infinite]
+    if bad or not len(label):
+        first = f"the first is row {bad[0] + 1}" if bad else ""
+        what = f"{len(bad)} of {len(label)} rows have no finite label, {first}" if bad else "there are no rows"
+        raise InputError(f"Predictions cannot be compared with labels: {what}. Drop such rows, or use predict.")
+
+
+def scores(host: Host, label: NDArray[Any], outputs: NDArray[np.float64]) -> dict[str, float]:
+    """Return accuracy, log loss and area under the curve (two classes), or the errors of numbers."""
+    _check(label)
+    if host.classes is None:
+        numbers = label.astype(np.float64)
+        found = {"rmse": root_mean_squared_error(numbers, outputs), "mae": mean_absolute_error(numbers, outputs)}
+        return {**found, "r2": r2_score(numbers, outputs)} if len(label) > 1 else found
+    codes = codes_of(host, label)
+    found = {"accuracy": float((outputs.argmax(axis=1) == codes).mean())}
+    if (codes >= 0).all():
+        found["log loss"] = log_loss(codes, outputs, labels=np.arange(len(host.classes)))
+        if len(host.classes) == 2 and len(np.unique(codes)) == 2:
+            found["area under the curve"] = float(roc_auc_score(codes, outputs[:, 1]))
+    return found
+
+
+def worth(
+    host: Host, table: Table, label: NDArray[Any], messages: Sequence[Representation], repeats: int = 5, seed: int = 0
+) -> list[Worth]:
+    """Say what each party is worth: how much accuracy falls, or the error rises, when its columns are shuffled among rows."""
+    _check(label)
+    values, present = host.arrange(table, messages)
+    goal = label.astype(np.float64) if host.classes is None else codes_of(host, label)
+
+    def score(rows: Rows, values: Rows, present: Rows) -> float:
+        outputs = host.outputs_of(rows, values, present)
+        if host.classes is None:
+            return -float(root_mean_squared_error(goal, outputs))
+        return float((outputs.argmax(axis=1) == goal).mean())
+
+    return importance.explain(
+        score, host.preparation.transform(table), values, present, host.dims, host.name, repeats, seed
+    )

@@ -1,0 +1,164 @@
+"""What is in a message or a file of an alignment, for the person who signs off; nothing of it is taken on trust."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from fedonce.errors import MessageError
+from fedonce.messages import envelope
+from fedonce.messages.keys import PrivateKey, PublicKey, signed_by, unseal
+from fedonce.messages.representation import DIM_LIMIT, Representation
+from fedonce.privacy.ledger import describe, from_text
+from fedonce.rows import alignment
+
+FORMS = {
+    "": "none: rows are in an agreed order",
+    "plain": "PLAIN IDS: every id can be read",
+    "hashed": "hashes without a key: WHOEVER CAN LIST THE IDS CAN GUESS THEM",
+    "keyed": "keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret",
+}
+
+
+def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey | None = None) -> dict[str, Any]:
+    """Return all that a message, or a file of an alignment, says; a sealed one needs the key that it was sealed to."""
+    raw = envelope.read_bytes(path, "message")
+    if envelope.kind_of(raw) == "sealed" and key is None:
+        return {"file": str(path), "bytes": len(raw), "sealed": "yes: only the receiver can read it (--key)"}
+    try:
+        data = raw if key is None or envelope.kind_of(raw) != "sealed" else unseal(raw, key)
+        about = _ALIGNMENT.get(envelope.kind_of(data) or "")
+        if about is not None:
+            sealed = "yes, opened here" if data is not raw else "no"
+            told = {"file": str(path), "bytes": len(raw), "kind": envelope.kind_of(data), **about(data)}
+            return {**told, "signature": "none: files of an alignment are not signed", "sealed": sealed}
+        message = Representation.from_bytes(data, max_dim=DIM_LIMIT)
+    except MessageError as error:
+        raise MessageError(f"{error} ({path})") from None
+    return describe_message(message, len(raw), str(path), data is not raw, verify)
+
+
+def _request(data: bytes) -> dict[str, Any]:
+    asked = alignment.Request.from_bytes(data)
+    later = "later which of its rows the host has" if asked.reveal == "both" else "nothing of which rows match"
+    return {
+        "party": f"{asked.host} (host)",
+        "run": asked.run,
+        "ids asked about": len(asked.points),
+        "ids": f"points of a curve, {alignment.POINT} bytes each, that only the host can open{_rules(asked.forms)}",
+        "who learns what": f"a guest: how many ids there are, and {later}; the host: which of its ids a guest has that "
+        "answers, and how many rows that has",
+        "checksum": envelope.unpack(data, alignment.REQUEST, alignment.REQUEST_KEYS).checksum,
+    }
+
+
+def _response(data: bytes) -> dict[str, Any]:
+    found = envelope.unpack(data, alignment.RESPONSE, alignment.RESPONSE_KEYS)
+    header, fail = found.header, envelope.Refusal(alignment.RESPONSE, found.header["party"])
+    if set(found.tensors) != {"answers", "held"} or any(points.ndim != 2 for points in found.tensors.values()):
+        raise fail("it must hold answers and held, and nothing else")
+    return {
+        "party": f"{header['party']} (guest), to {header['host']}",
+        "run": header["run"],
+        "ids answered": len(found.tensors["answers"]),
+        "rows of the guest": len(found.tensors["held"]),
+        "ids": f"points of a curve, {alignment.POINT} bytes each, with the guest's lock",
+        "who learns what": "the host, with the state that it kept: which of the ids it asked about the guest has, and how many "
+        "rows the guest has; nobody else anything but the numbers",
+        "checksum": found.checksum,
+    }
+
+
+def _rows(data: bytes) -> dict[str, Any]:
+    agreed = alignment.AgreedRows.from_bytes(data)
+    of_secret = agreed.salt.startswith("secret:")
+    key = f"the parties' secret, fingerprint {agreed.salt[7:]}" if of_secret else "a salt that is IN THIS FILE"
+    who = "whoever has the secret" if of_secret else "WHOEVER HAS THIS FILE: seal it to the guest (--seal-to)"
+    return {
+        "party": f"{agreed.host} (host), for {agreed.guest}",
+        "run": agreed.run,
+        "rows": len(agreed.keys),
+        "ids": f"keyed hashes (HMAC-SHA-256, 8 bytes) with {key}{_rules(agreed.forms)}",
+        "who learns what": f"the guest: which of its rows the host has; trying ids is open to {who}",
+        "checksum": agreed.digest,
+    }
+
+
+def _state(data: bytes) -> dict[str, Any]:
+    kept = alignment.State.from_bytes(data)
+    return {
+        "party": f"{kept.asked.host} (host)",
+        "run": kept.asked.run,
+        "ids asked about": len(kept.order),
+        "who learns what": "PRIVATE: it holds the key to the answers. Keep it for `fedonce align finish`; NEVER SEND IT",
+    }
+
+
+_ALIGNMENT: dict[str, Callable[[bytes], dict[str, Any]]] = {
+    alignment.REQUEST: _request,
+    alignment.RESPONSE: _response,
+    alignment.ROWS: _rows,
+    alignment.STATE: _state,
+}
+
+
+def describe_message(
+    message: Representation, size: int, path: str, sealed: bool = False, verify: PublicKey | None = None
+) -> dict[str, Any]:
+    """Return what a message says."""
+    held = len(message.values)
+    return {
+        "file": path,
+        "bytes": size,
+        "payload bytes": message.payload_bytes,
+        "id bytes": message.id_bytes,
+        "run": message.run,
+        "party": message.party,
+        "rows": message.n_rows,
+        "rows present": held,
+        "values a row": message.dim,
+        "bits a value": message.bits,
+        "learner": message.learner + (f" ({message.note})" if message.note else ""),
+        "model": message.model or "not told",
+        "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",
+        "privacy spent": _spent(message),
+        "ids": _ids(message),
+        "rows digest": message.rows,
+        "checksum": message.checksum,
+        "signature": _signature(message, verify),
+        "sealed": "yes, opened here" if sealed else "no",
+    }
+
+
+def _spent(message: Representation) -> str:
+    if message.spent is None:
+        return "none stated: no privacy guarantee"
+    lines = []
+    for entry in from_text(message.spent, message.party):
+        numbers = [f"{name} {value:.4g}" for name, value in describe(entry.event).items() if value is not None]
+        mark = " (nominal: not a guarantee)" if entry.nominal else ""
+        lines.append(f"{entry.what}: {', '.join(numbers) or 'costs nothing'}{mark}")
+    return "; ".join(lines) + " (of the guest's model, as the guest states it; not of this message's rows)"
+
+
+def _ids(message: Representation) -> str:
+    kind, _, fingerprint = message.naming.partition(" ")
+    return FORMS[kind] + (f" {fingerprint}" if fingerprint else "") + _rules(message.forms)
+
+
+def _rules(forms: Sequence[str]) -> str:
+    return f"; normalised: {', '.join(forms)}" if forms else ""
+
+
+def _signature(message: Representation, verify: PublicKey | None) -> str:
+    if not message.signature:
+        return "none"
+    signer = signed_by(message.signature) or "a key that cannot be read"
+    if verify is None:
+        return f"by {signer}, not verified (--verify KEY)"
+    if not verify.verify(message.checksum, message.signature):
+        raise MessageError(
+            f"The signature of party {message.party!r} is not by the key {verify.fingerprint}, it names {signer}: do not use it."
+        )
+    return f"verified: by {verify.fingerprint}"

@@ -1,0 +1,5 @@
+"""`python -m fedonce.cli`."""
+
+from fedonce.cli.entry import main
+
+main()

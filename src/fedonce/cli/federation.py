@@ -1,0 +1,145 @@
+"""`fedonce federation fit` and `predict`: train and predict with guests that are machines."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedonce.cli.federation_kits import federation
+from fedonce.cli.options import AllowAbsent, NeededGuests, NeededOverlap, Strict, TableFile
+from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
+from fedonce.errors import InputError
+from fedonce.system.text import Tell, duration
+
+if TYPE_CHECKING:
+    from fedonce.federation.status import Stand
+
+KitOption = Annotated[
+    Path | None, typer.Option("--kit", help="The host's kit. Default: the run file's, or that of the training.")
+]
+EVERY = 5.0  # seconds between two lines that tell a guest's epoch, where lines stay
+
+
+@federation.command()
+def fit(
+    file: Annotated[Path, typer.Argument(help="The run file: what is asked of whom (TOML).", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder for the model, and for what arrives.")],
+    kit: KitOption = None,
+    refit: Annotated[
+        bool, typer.Option("--refit", help="Train the model in --out again; only guests that are missing are asked.")
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Ask guests to learn, wait for their messages until the deadline, and train with those that came.
+
+    Killed or interrupted, the same command goes on: what arrived is kept, and no guest learns twice.
+    """
+    from fedonce.federation.flare import host_steps
+    from fedonce.federation.runfile import RunFile
+
+    run = RunFile.read(file)
+    kit = kit or run.kit
+    if kit is None:
+        raise InputError(f'Say where the host\'s kit is: --kit kits/bank, or kit = "kits/bank" in {file}.')
+    with progress(quiet) as tell:
+        outcome = host_steps.fit(run, kit, out, _watch(tell), tell, refit)
+    told = outcome.told | {"model": str(out)}
+    if as_json:
+        typer.echo(to_json(told))
+        return
+    typer.echo(f"trained {told['task']} on {told['rows']:,} rows of {told['host']}, run {told['run']}")
+    for party, its in told["guests"].items():
+        typer.echo(one_line(f"  {party}: {_figures(party, its, told)}"))
+    if told["rounds"]:
+        typer.echo(f"rounds: {told['rounds']:,}, {told['bytes to guests']:,} bytes to guests")
+    for party, why in told["lost in rounds"].items():
+        typer.echo(one_line(f"  {party}: LOST in rounds: {why}"))
+    if told["epsilon"] is not None:
+        typer.echo(f"privacy: epsilon {told['epsilon']:.4g} for all parties that answered")
+    typer.echo(f"received: {_traffic(told)}")
+    typer.echo(f"model: {out}")
+
+
+def _figures(party: str, its: dict[str, Any], told: dict[str, Any]) -> str:
+    if its["state"] == "received":
+        seconds = "" if its["seconds"] is None else f", {its['seconds']:.1f} s"
+        return f"has {100 * its['overlap']:.1f} % of the rows, {its['bytes']:,} bytes{seconds}"
+    if its["state"] == "refused":
+        return f"REFUSED, left out: {told['refused'][party]}"
+    why = f": {told['failed'][party]}" if party in told["failed"] else ""
+    return f"LATE, left out (zeros); add it later with --refit{why}"
+
+
+def _traffic(told: dict[str, Any]) -> str:
+    return (
+        f"{told['messages']} message{'' if told['messages'] == 1 else 's'}, {told['bytes']:,} bytes "
+        f"(payload {told['payload bytes']:,}; on the wire {told['wire bytes']:,})"
+    )
+
+
+@federation.command()
+def predict(
+    table: TableFile,
+    model: Annotated[Path, typer.Option(help="Folder of a model from `fedonce federation fit`.")],
+    out: Annotated[
+        Path, typer.Option(help="File for ids, predictions, probabilities, who has the row: CSV, TSV or Parquet.")
+    ] = Path("predictions.csv"),
+    kit: KitOption = None,
+    deadline: Annotated[str, typer.Option(help="How long to wait for guests: 90s, 30m, 2h.")] = "10m",
+    min_guests: NeededGuests = None,
+    min_overlap: NeededOverlap = None,
+    allow_absent: AllowAbsent = False,
+    strict: Strict = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the rows of a table: guests look the ids up in their own tables.
+
+    Every guest of the training must answer, with half of its share of the rows at least, unless you say otherwise: else nothing
+    is written (exit code 6). A guest that may be missing is zeros.
+    """
+    from fedonce.data.files import check_ending, write_table
+    from fedonce.federation.flare import host_steps
+    from fedonce.jobs import steps
+    from fedonce.party.presence import Needed
+
+    check_ending(out)
+    care = steps.Care(Needed(min_guests, min_overlap, allow_absent), strict)
+    with progress(quiet) as tell:
+        done = host_steps.predict(table, model, duration(deadline), _watch(tell), tell, kit, care)
+        write_table(out, steps.columns_of(done.host, done.table, done.prediction))
+    told = done.told | {"out": str(out)}
+    if as_json:
+        typer.echo(to_json(told))
+        return
+    typer.echo(f"predicted {told['rows']:,} rows: {out}")
+    for party, share in told["guests"].items():
+        typer.echo(f"  {party}: has {100 * share:.1f} % of the rows")
+    for party in told["absent"]:
+        reason = (told["refused"] | told["failed"]).get(party)
+        why = "" if reason is None else f": {reason}"
+        typer.echo(one_line(f"  {party}: ABSENT, zeros in its place{why}"))
+    typer.echo(f"received: {_traffic(told)}")
+
+
+def _watch(tell: Tell) -> Callable[[Stand], None]:
+    """Show where guests stand: all of them on a moving line, or a line a change where lines stay."""
+    standing: dict[str, str] = {}
+    shown: dict[str, tuple[str, float]] = {}
+
+    def watch(stand: Stand) -> None:
+        standing[stand.guest] = one_line(stand)
+        before, when = shown.get(stand.guest, ("", 0.0))
+        if sys.stderr.isatty():
+            tell("  ·  ".join(standing.values()))
+        elif before != stand.state or time.monotonic() - when > EVERY:
+            shown[stand.guest] = (stand.state, time.monotonic())
+            tell(standing[stand.guest])
+
+    return watch

@@ -1,0 +1,86 @@
+"""How a guest answers what a host asks: its own policy first, then its own tables, then one file; kept, to be sent again.
+
+Before an answer leaves, it is written to the guest's record, by which the policy counts (`record`, `allowance`).
+Under the request's fingerprint the guest keeps its answer and the model that made it. Asked again, it gives the same bytes
+without looking at its table; killed in the middle of learning, it goes on from its last epoch. What the host is told of a refusal
+or a failure is made for its eyes: no path, no value of the data, no column that the host did not name itself.
+
+The work itself is in `tasks`, which is imported when there is any: an answer that is kept needs neither torch nor a table.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedonce.federation.record import (
+    MESSAGE,
+)  # fmt: skip
+from fedonce.federation.request import Request
+from fedonce.federation.workplace import Failed, Tell, Workplace
+
+if TYPE_CHECKING:
+    from fedonce.federation.tasks import RoundsDesk
+
+KITS = "FEDONCE_KITS"  # in the environment of a simulation: the folder with all guests' kits
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Desk(Workplace):
+    """A guest that answers: from what it kept, or by work at its tables."""
+
+    @classmethod
+    def of(cls, workspace: Path, name: str, tell: Tell, stopped: Callable[[], bool]) -> Desk:
+        """Return the desk of the kit that a FLARE client was started from; in FLARE's simulator, of a kit by its name."""
+        kits = os.environ.get(KITS)
+        return cls(workspace.resolve().parent if kits is None else Path(kits) / name, name, tell, stopped)
+
+    def answer(self, request: Request) -> Path:
+        """Return the file with the answer: the one kept from before, or a new one; it is in the record by then."""
+        folder = self.kept(request.fingerprint)
+        with self.discreet(), self._only_one(self._lock(request, folder)):
+            message = folder / MESSAGE
+            if message.exists():
+                if request.what == "learn":
+                    self.check_again(request, folder)
+                else:
+                    self.check_policy(request, ())
+                logger.info("%s of run %s was answered before: the same file again", request.what, request.run)
+            else:
+                from fedonce.federation import tasks
+
+                make = {"learn": tasks.learn, "represent": tasks.represent, "align": tasks.align}[request.what]
+                make(self, request, folder)
+            self._write_down(request, folder)
+            return message
+
+    def open_rounds(self, request: Request) -> RoundsDesk:
+        """Get ready for training on together."""
+        with self.discreet():
+            from fedonce.federation import tasks
+
+            return tasks.open_rounds(self, request)
+
+    @contextmanager
+    def _only_one(self, lock: Path) -> Iterator[None]:
+        """Wait while another process of this guest works at the same: an earlier job that was given up, say."""
+        with lock.open("w") as file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    self.tell("waiting")
+                    if self.stopped():
+                        raise Failed("an earlier process of this guest is still at work") from None
+                    time.sleep(0.5)
+            yield

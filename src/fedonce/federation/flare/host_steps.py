@@ -1,0 +1,413 @@
+"""A host's training and predictions over a federation: the steps of `fedonce federation fit` and `predict`.
+
+The same `Host`, the same messages and the same protocol as with files; only the engine is another. Beside the model the host
+keeps what was asked and what arrived (`federation/`): a host that starts again goes on, and asks nobody to learn twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import fedonce
+from fedonce import protocol
+from fedonce.data.table import Table
+from fedonce.errors import FederationError, InputError, MessageError
+from fedonce.federation.flare.engine import NvflareEngine
+from fedonce.federation.flare.kits import Kit, open_kit
+from fedonce.federation.request import Request
+from fedonce.federation.runfile import RunFile
+from fedonce.federation.status import Stand
+from fedonce.jobs import steps
+from fedonce.messages.keys import read_secret
+from fedonce.messages.representation import Representation
+from fedonce.messages.traffic import Traffic
+from fedonce.party import Host, storage
+from fedonce.party.storage import model_folder
+from fedonce.rounds.settings import Rounds
+from fedonce.rows import alignment
+from fedonce.rows.alignment import AgreedRows
+from fedonce.rows.ids import fingerprint, normalise
+from fedonce.rows.matching import HostRows
+from fedonce.system.disk import write_file
+from fedonce.system.sizes import MESSAGE_LIMIT
+from fedonce.system.text import Tell
+
+FOLDER, FACTS, EVENTS, RECEIVED = "federation", "run.json", "events.jsonl", "received"
+ALIGNMENT = ("alignment.request", "alignment.state")
+
+Watch = Callable[[Stand], None]
+
+
+@dataclass
+class Log:
+    """Events as JSON lines in the model's folder: who stands where, and when; never a value of the data."""
+
+    path: Path
+    watch: Watch
+    stage: str = "learn"
+
+    def __call__(self, stand: Stand) -> None:
+        """Write a line, and pass the news on."""
+        self.write(stage=self.stage, **stand.told)
+        self.watch(stand)
+
+    def write(self, **event: Any) -> None:
+        """Write a line."""
+        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **event})
+        self.path.touch(mode=0o600)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a training over a federation came to."""
+
+    host: Host
+    rows: int
+    fitted: protocol.Fitted
+    stands: dict[str, Stand]
+    lost: dict[str, str]
+    aligned: dict[str, Stand]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What to say, as JSON values."""
+        traffic = self.fitted.traffic
+        return {
+            "host": self.host.name, "run": self.host.run, "rows": self.rows, "task": self.host.task,
+            "took part": list(traffic.per_guest),
+            **_by_state(self.stands), "lost in rounds": self.lost,
+            "guests": {name: _figures(stand, traffic, self.fitted) for name, stand in self.stands.items()},
+            "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,
+            "id bytes": traffic.id_bytes, "bytes to guests": traffic.bytes_to_guests, "rounds": traffic.rounds,
+            "alignment bytes": sum(stand.bytes or 0 for stand in self.aligned.values()),
+            "wire bytes": sum(stand.wire or 0 for stand in (*self.stands.values(), *self.aligned.values())),
+            "epsilon": None if self.host.ledger is None else self.host.ledger.epsilon(),
+        }  # fmt: skip
+
+
+def _by_state(stands: Mapping[str, Stand]) -> dict[str, Any]:
+    return {
+        "late": [name for name, stand in stands.items() if stand.state == "late"],
+        "refused": {name: stand.reason for name, stand in stands.items() if stand.state == "refused"},
+        "failed": {name: stand.reason for name, stand in stands.items() if stand.state == "late" and stand.reason},
+    }
+
+
+def _figures(stand: Stand, traffic: Traffic, fitted: protocol.Fitted) -> dict[str, Any]:
+    sent = fitted.representations.get(stand.guest)
+    return {
+        "state": stand.state, "overlap": fitted.overlap.get(stand.guest, 0.0), "bytes": traffic.per_guest.get(stand.guest, 0),
+        "payload bytes": 0 if sent is None else sent.payload_bytes, "wire bytes": stand.wire, "seconds": stand.seconds,
+        "waited": stand.waited, "jobs": stand.tries,
+    }  # fmt: skip
+
+
+@dataclass
+class HostRun:
+    """One run of a host: its table, its kit, what it asks of whom."""
+
+    file: RunFile
+    kit: Kit
+    out: Path
+    party: Host
+    own: Table
+    label: NDArray[Any]
+    log: Log
+    end: float
+    secret: bytes | None
+    lost: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, Stand] = field(default_factory=dict)  # guests that an alignment found no row of
+    agreed: dict[str, bytes] = field(default_factory=dict)
+    aligned: dict[str, Stand] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where what arrived is kept."""
+        return self.out / FOLDER
+
+    def run(self) -> tuple[protocol.Fitted, NvflareEngine]:
+        """Align, let guests learn, train, and go on by rounds where it is wanted."""
+        if self.file.align:
+            self._align()
+        asked = {name: self._ask_learn(name) for name in self.file.guests if name not in self.left_out}
+        rounds = self.file.rounds_settings()
+        self.log.stage = "learn"
+        with self._engine(asked, self._check, self.end) as engine:
+            engine.ask_rounds = self._ask_rounds
+            fitted = protocol.fit(self.party, self.own, self.label, engine, rounds)
+        return fitted, engine
+
+    @contextmanager
+    def _engine(
+        self, asked: Mapping[str, Request], check: Callable[[str, bytes], None], end: float
+    ) -> Iterator[NvflareEngine]:
+        received, least = self.folder / RECEIVED, self.file.min_guests
+        engine = NvflareEngine(
+            self.kit, asked, end, received, least, check, self._watch, silence=self.file.silence,
+            max_message=self.file.max_message,
+        )  # fmt: skip
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+    def _watch(self, stand: Stand) -> None:
+        if stand.state == "lost":
+            self.lost[stand.guest] = stand.reason
+        self.log(stand)
+
+    def _ask(self, guest: str, what: str, **more: Any) -> Request:
+        rows = self.agreed.get(guest)
+        naming = "hashed" if self.secret is None else f"keyed {fingerprint(self.secret)}"
+        if rows is not None:
+            naming = "agreed"
+        return Request(
+            self.party.name, guest, self.file.run, what, fedonce.__version__, forms=self.party.forms,
+            naming=naming, rows=more.pop("rows", rows), seed=self.file.seed, **more,
+        )  # fmt: skip
+
+    def _check(self, guest: str, data: bytes) -> None:
+        """Raise where a message cannot be used, or is about none of the host's rows."""
+        message = Representation.from_bytes(data, guest, self.file.learn_settings(guest)["dim"])  # fewer, never more
+        if message.run != self.file.run:
+            raise MessageError(f"its message belongs to run {message.run!r}, this is run {self.file.run!r}")
+        if self.party.ledger is not None:
+            self.party.spent_of(message)
+        own = HostRows(self.own.n_rows, self.own.ids, self.secret, self.party.forms, self.party.agreed)
+        held, _ = own.match(message)
+        if not len(held):
+            raise MessageError(
+                f"none of the rows of its message is one of the host's {self.own.n_rows}; look at the columns of ids, and how "
+                "they are written (normalise_ids)"
+            )
+
+    def _align(self) -> None:
+        """Find out with each guest which rows both have; a request that was made before is used again."""
+        ids = self.own.ids
+        assert ids is not None
+        # What an alignment depends on, and no more: another one would name the rows anew, and guests would have to learn again.
+        depends = [self.file.run, self.file.reveal, ",".join(self.party.forms), *ids]
+        about = hashlib.sha256("\n".join(depends).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        asked_file, state_file = (self.folder / f"{name}-{about}" for name in ALIGNMENT)
+        if not (asked_file.exists() and state_file.exists()):
+            points, state = alignment.request(ids, self.party.name, self.file.run, self.file.reveal, self.party.forms)
+            write_file(state_file, state, private=True)
+            write_file(asked_file, points, private=True)
+        points, state = asked_file.read_bytes(), state_file.read_bytes()
+        matched: dict[str, alignment.Matched] = {}
+
+        def check(guest: str, data: bytes) -> None:
+            try:
+                found = alignment.finish(state, data, ids)
+            except InputError as error:  # they share no row
+                raise MessageError(str(error)) from None
+            if found.guest != guest:
+                raise MessageError(f"its answer to the alignment is by {found.guest!r}")
+            matched[guest] = found
+
+        self.log.stage = "align"
+        asked = {name: self._ask(name, "align", points=points) for name in self.file.guests}
+        half = (time.monotonic() + self.end) / 2  # who does not align in time leaves the others time to learn
+        with self._engine(asked, check, half) as engine:
+            engine.collect(asked)
+        self.aligned = engine.stands
+        self.left_out = {name: stand for name, stand in engine.stands.items() if stand.bytes is None}
+        if self.file.reveal == "both":
+            for name, found in matched.items():
+                shared = ids[found.positions]
+                self.agreed[name] = alignment.agreed_rows(
+                    shared, self.party.name, name, self.file.run, self.party.forms, self.secret, found.salt
+                )
+        self.party.agreed = tuple(AgreedRows.from_bytes(data) for data in self.agreed.values())
+
+    def _ask_rounds(self, rounds: Rounds) -> dict[str, Request]:
+        """Ask the guests that sent a message to go on: about the agreed rows, or the host's rows by hashes."""
+        ids = self.own.ids
+        assert ids is not None
+        self.log.stage = "rounds"
+        asked = {}
+        for name in self.party.dims:
+            rows = self.agreed.get(name) or alignment.agreed_rows(
+                ids, self.party.name, name, self.file.run, self.party.forms, self.secret
+            )
+            agreed = AgreedRows.from_bytes(rows)
+            places = agreed.positions(normalise(ids, agreed.forms), self.secret)  # the host's row of each agreed one
+            order = np.full(len(ids), -1, np.int64)
+            order[places[places >= 0]] = np.flatnonzero(places >= 0)
+            asked[name] = self._ask(
+                name, "rounds", rows=rows, order=order, model=self.model_of(name), nonce=secrets.token_hex(8),
+                rounds={key: value for key, value in asdict(rounds).items() if value is not None},
+            )  # fmt: skip
+        return asked
+
+    def _ask_learn(self, guest: str) -> Request:
+        plan = self.party.plan
+        text = None if plan is None else plan.to_text()
+        return self._ask(guest, "learn", plan=text, **self.file.learn_settings(guest))
+
+    def model_of(self, guest: str) -> str:
+        """Return by which fingerprint a guest knows its model."""
+        return self._ask_learn(guest).fingerprint
+
+
+def fit(file: RunFile, kit: Path, out: Path, watch: Watch, tell: Tell, refit: bool = False) -> Outcome:
+    """Train by a run file: ask guests, wait for them, train, save."""
+    opened = _host_kit(kit)
+    file.check_guests(opened.guests)
+    steps.check_folder(out)
+    with storage.alone(out, tell):
+        return _fit(file, opened, out, watch, tell, refit)
+
+
+def _fit(file: RunFile, opened: Kit, out: Path, watch: Watch, tell: Tell, refit: bool) -> Outcome:
+    steps.model_before(out, refit and storage.exists(out))  # raises where there is a model, or its budget is spent
+    training = _prepare(file, opened, out, watch, tell)
+    training.log.write(stage="start", run=file.run, guests=list(file.guests), version=fedonce.__version__)
+    fitted, engine = training.run()
+    stands = training.left_out | engine.stands
+    messages = engine.received()
+    party = training.party
+    models = {name: engine.tuned.get(name) or training.model_of(name) for name in party.dims}
+    party.save(out, messages)
+    facts = {"kit": str(opened.path.resolve()), "models": models, "run": file.run, "forms": list(party.forms),
+             "secret": None if file.secret is None else str(file.secret.resolve()),
+             "max_message": file.max_message, "max_memory": file.max_memory}  # fmt: skip
+    write_file(training.folder / FACTS, json.dumps(facts, indent=2).encode(), private=True)
+    outcome = Outcome(party, training.own.n_rows, fitted, stands, training.lost, training.aligned)
+    training.log.write(stage="end", **outcome.told)
+    return outcome
+
+
+def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> HostRun:
+    """Read the host's table and make the host, before anybody is asked."""
+    end = time.monotonic() + file.deadline
+    tell(f"reading {file.table}")
+    own, y, reading = steps.labelled_table(file.table, None, kit.name, **file.table_settings())
+    task = file.task or steps.infer_task(y)
+    steps.check_task(task, y, file.label)
+    secret = None if file.secret is None else read_secret(file.secret)
+    plan = file.plan(kit.name, own.n_rows)
+    bounds, labels = steps.public(None if file.budget is None else file.budget.public, plan is not None)
+    party = Host(
+        kit.name, task, file.recipe, file.host_epochs, run=file.run, random_state=steps.estimator_seed(file.seed),
+        purse=None if plan is None else steps.purse(plan, kit.name), public=bounds, plan=plan, labels=labels,
+        secret=secret, forms=file.forms, max_memory=file.max_memory,
+    )  # fmt: skip
+    party.reading = reading
+    party.check_label(y, own.n_rows)
+    model_folder(out)
+    folder = model_folder(out / FOLDER)
+    return HostRun(file, kit, out, party, own, y, Log(folder / EVENTS, watch), end, secret)
+
+
+def _host_kit(path: Path) -> Kit:
+    kit = open_kit(path)
+    if kit.role != "host":
+        raise FederationError(
+            f"The kit {path} is that of the guest {kit.name!r}; training and prediction are the host's."
+        )
+    return kit
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a prediction over a federation came to."""
+
+    host: Host
+    table: Table
+    prediction: protocol.Prediction
+    stands: dict[str, Stand]
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What to say, as JSON values."""
+        traffic = self.prediction.traffic
+        return {
+            "rows": self.table.n_rows,
+            "guests": self.prediction.overlap,
+            "absent": list(self.prediction.absent), **_by_state(self.stands),
+            "seconds": {name: stand.seconds for name, stand in self.stands.items()},
+            "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,
+            "wire bytes": sum(stand.wire or 0 for stand in self.stands.values()),
+        }  # fmt: skip
+
+
+def predict(
+    table: Path, model: Path, deadline: float, watch: Watch, tell: Tell, kit: Path | None = None,
+    care: steps.Care | None = None,
+) -> Predicted:  # fmt: skip
+    """Ask guests for their values of a table's rows, by hashes of the ids, and predict."""
+    end = time.monotonic() + deadline
+    facts = _facts(model)
+    opened = _host_kit(kit or Path(facts["kit"]))
+    party = Host.load(model)
+    if party.reading is None:
+        raise InputError(f"The model in {model} does not say how tables are read.")
+    tell(f"reading {table}")
+    own = party.reading.read(table, party.name)
+    if own.ids is None or not own.n_rows:
+        raise InputError(f"{table} has no rows to predict.")
+    party.secret = None if facts["secret"] is None else read_secret(Path(facts["secret"]))
+    party.max_memory = facts["max_memory"]
+    rows = {
+        name: alignment.agreed_rows(own.ids, party.name, name, party.run, party.forms, party.secret) for name in party.dims
+    }  # fmt: skip
+    party.agreed = tuple(AgreedRows.from_bytes(data) for data in rows.values())
+    asked = {
+        name: Request(
+            party.name, name, party.run, "represent", fedonce.__version__, forms=party.forms, naming="agreed",
+            model=facts["models"][name], nonce=secrets.token_hex(8), rows=rows[name],
+        )
+        for name in party.dims
+    }  # fmt: skip
+
+    def check(guest: str, data: bytes) -> None:
+        message = Representation.from_bytes(data, guest, party.dims[guest])
+        if message.maker != party.makers[guest]:
+            raise MessageError("its values are not made by the model of the training; train again")
+        HostRows(own.n_rows, own.ids, party.secret, party.forms, party.agreed).match(message)
+
+    log = Log(model_folder(model / FOLDER) / EVENTS, watch, "predict")
+    folder = model / FOLDER / f"predictions-{secrets.token_hex(4)}"
+    engine = NvflareEngine(opened, asked, end, folder, 0, check, log, max_message=facts["max_message"])
+    try:
+        prediction = protocol.predict(party, own, engine)
+    finally:
+        engine.close()
+        shutil.rmtree(folder, ignore_errors=True)
+    done = Predicted(party, own, prediction, engine.stands)
+    log.write(stage="predicted", **done.told)
+    (care or steps.Care()).check(party, prediction, _reasons(engine.stands))
+    return done
+
+
+def _reasons(stands: Mapping[str, Stand]) -> dict[str, str]:
+    """Return why guests did not answer, where that is known."""
+    return {name: stand.reason or stand.state for name, stand in stands.items() if stand.bytes is None}
+
+
+def _facts(model: Path) -> dict[str, Any]:
+    path = model / FOLDER / FACTS
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        limits = {"max_message": found.get("max_message", MESSAGE_LIMIT), "max_memory": found.get("max_memory")}
+        return {"kit": str(found["kit"]), "models": dict(found["models"]), "secret": found["secret"], **limits}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            f"The folder {model} has no model that was trained over a federation; name the --out of `fedonce federation fit`."
+        ) from None

@@ -1,0 +1,1 @@
+"""More rounds than one."""

@@ -1,0 +1,200 @@
+"""Multi-round FedOnce: after the one message, guests and host go on training together, batch by batch.
+
+A *round* is one batch: each guest sends its values of the batch's rows, the host sends back how each value should
+change to lower its loss (the gradient), and everyone takes a step. That is SplitNN (Vepakomma et al., 2018), started from
+the models of the one-shot training, so that its first round is already as good as FedOnce; with `start="random"` it is SplitNN
+itself. Every message is made, checked and counted like the one of FedOnce.
+
+Unlike FedOnce, a guest learns something of the labels here: gradients depend on them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedonce.data.table import Table
+from fedonce.errors import InputError, MessageError
+from fedonce.hostmodels import network
+from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
+from fedonce.messages.representation import Representation
+from fedonce.messages.scale import SCALES_LIMIT
+from fedonce.messages.traffic import Traffic
+from fedonce.party import Host, arrange
+from fedonce.rounds.engine import check_engine
+from fedonce.rounds.settings import Rounds
+from fedonce.rounds.wire import batch_digest, range_of, symmetric_range, wire_message
+from fedonce.rows.matching import HostRows
+from fedonce.training.loop import Batch, pick_device, train
+from fedonce.training.networks import code_sizes
+from fedonce.training.randomness import party_generator, torch_seeded
+from fedonce.training.settings import Epoch
+from fedonce.training.threads import network_work, threads_for
+
+logger = logging.getLogger(__name__)
+
+DIM_LIMIT = 4096  # values a row that a guest may announce without having sent any
+
+
+def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traffic: Traffic) -> list[Epoch]:
+    """Train the host's model and the guests' encoders together; count what is sent; return the host's history."""
+    engine = check_engine(engine)
+    side = HostSide(host, Table.of(table), label, rounds)
+    side.open(engine.open_rounds(rounds, side.n_rows, host.name), traffic)
+    if not side.opened:
+        logger.info("host %s: no guest takes part, there are no rounds", host.name)
+        return []
+    training = rounds.training(side.recipe, side.n_rows, side.affordable(traffic.bytes))
+    order = int(side.rng.integers(2**63))
+    engine.begin_rounds(training, order)
+
+    def step(batch: Batch, epoch: int) -> Tensor:
+        received = engine.forward()  # R_j of these rows, from each guest
+        loss, gradients = side.step(batch, received, traffic)  # the host's step, and dL/dR_j for each guest
+        engine.backward(gradients)
+        traffic.rounds += 1
+        return loss
+
+    with threads_for(3 * network_work(side.model, side.rows.shape[1:], training.batch)):
+        history = train(training.update(side.parameters), side.n_rows, step, training, np.random.default_rng(order))
+    side.close(engine.close_rounds(), traffic)
+    return history
+
+
+class HostSide:
+    """The host's half of the rounds."""
+
+    def __init__(self, host: Host, table: Table, label: Any, rounds: Rounds) -> None:
+        self.host, self.rounds, self.n_rows = host, rounds, table.n_rows
+        self.device, self.dtype = pick_device(host.device), torch.get_default_dtype()
+        # A party's name has no line break: this generator is nobody else's.
+        self.rng = party_generator(host.random_state, f"{host.name}\nrounds")
+        target = host.target(label, table.n_rows)
+        cold = rounds.start == "random"
+        self.rows = (host.preparation.fit(table) if cold else host.preparation).transform(table)
+        if cold:
+            host.trained_with = network.find_recipe(host.recipe, host.epochs, self.rows.shape[1:], "Host")
+        assert host.trained_with is not None
+        self.recipe = host.trained_with
+        self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
+        self.target = torch.from_numpy(target).to(self.device)
+
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """What the host trains."""
+        return list(self.model.parameters())
+
+    def open(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
+        """Learn who takes part, with how many values, and get the model ready."""
+        cold = self.rounds.start == "random"
+        self.opened = self._read(received, traffic)
+        for party, message in self.opened.items():
+            known = DIM_LIMIT if cold else self.host.dims.get(party, 0)
+            if (
+                message.n_rows
+                or message.run != self.host.run
+                or party == self.host.name
+                or not 1 <= message.dim <= known
+            ):
+                raise MessageError(
+                    f"The message with which party {party!r} opens rounds is refused: it must be of run {self.host.run!r}, from "
+                    f"a guest that takes part, without rows, and of at most {known} values a row."
+                )
+        host = self.host
+        if cold:
+            host.dims = {party: message.dim for party, message in self.opened.items()}
+            with torch_seeded(self.rng):
+                host.sizes = code_sizes(self.recipe.network, self.rows)
+                host.model = network.untrained(
+                    self.rows.shape[1:], list(host.dims.values()), host.n_outputs, self.recipe, host.sizes
+                )
+        assert host.model is not None
+        self.model = host.model.to(self.device, self.dtype).train()
+
+    def affordable(self, sent: int) -> int | None:
+        """Return how many rounds the limit in bytes allows, after so many bytes; None: there is no such limit."""
+        if self.rounds.bytes is None:
+            return None
+        batch = self.rounds.batch_of(self.recipe, self.n_rows)
+        cost = self._round_bytes(batch)
+        # A closing message is as long as the opening one, and may have a scale and a longer learner's name.
+        closing = sum(message.nbytes + 8 * min(message.dim, SCALES_LIMIT) + 256 for message in self.opened.values())
+        left = self.rounds.bytes - sent - closing
+        if left < cost:
+            raise InputError(
+                f"rounds with bytes={self.rounds.bytes:,} do not allow one round: {sent + closing:,} bytes go to other messages, "
+                f"and a round takes {cost:,} with batches of {batch} rows. Give more bytes, a smaller batch or fewer bits."
+            )
+        return left // cost
+
+    def step(self, batch: Batch, received: Mapping[str, bytes], traffic: Traffic) -> tuple[Tensor, dict[str, bytes]]:
+        """Take the loss of a batch, leave the gradients in the host's parameters and return those of the guests' values."""
+        messages = self._read(received, traffic)
+        for party, message in messages.items():
+            if party in self.opened and message.bits != self.opened[party].bits:
+                raise MessageError(
+                    f"The message of party {party!r} is refused: it has {message.bits} bits a value, not the "
+                    f"{self.opened[party].bits} with which the party opened rounds."
+                )
+        rows = batch_digest(batch)
+        arranged = arrange(list(messages.values()), self.host.dims, HostRows(len(batch), digest=rows), self.host.run)
+        values, present = (torch.from_numpy(array).to(self.device, self.dtype) for array in arranged)
+        values.requires_grad_()
+        where = torch.from_numpy(batch).to(self.device)
+        with torch_seeded(self.rng):
+            kept = network.drop_guests(present, self.recipe.guest_dropout)
+            outputs = self.model(self.own[where], values, kept)
+        loss = network.loss(outputs, self.target[where], self.recipe.smoothing)
+        for parameter in self.parameters:
+            parameter.grad = None
+        loss.backward()  # type: ignore[no-untyped-call]
+        # Of the sum over rows, not the mean: small numbers would be lost with few bits.
+        whole = np.zeros_like(arranged[0]) if values.grad is None else (values.grad * len(batch)).float().cpu().numpy()
+        gradients, start = {}, 0
+        for party, dim in self.host.dims.items():
+            if party in messages:
+                own, bits = whole[:, start : start + dim], messages[party].bits
+                held = messages[party].present
+                own = own if held is None else own[held]
+                gradient = wire_message(
+                    own, bits, symmetric_range(own, bits), self.host.name, self.host.run, rows, "gradient", held
+                )
+                gradients[party] = data = gradient.to_bytes()
+                traffic.add(gradient, len(data), to=party)
+            start += dim
+        return loss.detach(), gradients
+
+    def close(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
+        """Remember the guests' new scales; the model is done."""
+        for party, message in self._read(received, traffic).items():
+            if party not in self.opened or message.run != self.host.run or message.dim != self.host.dims[party]:
+                raise MessageError(
+                    f"The message with which party {party!r} closes rounds is refused: its run or number of values is another "
+                    "than at the opening."
+                )
+            self.host.makers[party] = message.maker
+            self.host.seen.pop(party, None)  # figures of values that the guest no longer makes
+        self.model.cpu().eval()
+
+    def _round_bytes(self, batch: int) -> int:
+        """Return the bytes of a round of a full batch: every guest's values and gradients."""
+        rows, total = batch_digest(np.arange(batch)), 0
+        for party, message in self.opened.items():
+            values, bits = np.ones((batch, message.dim), np.float32), message.bits
+            held = None if message.present is None else np.ones(batch, bool)
+            for sender, kind in ((party, "values"), (self.host.name, "gradient")):
+                message = wire_message(values, bits, range_of(values, bits), sender, self.host.run, rows, kind, held)
+                total += len(message.to_bytes())
+        return total
+
+    def _read(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
+        # How many values a message may have is compared with its opening, or with the training, by whoever asked for it.
+        messages = {party: Representation.from_bytes(data, party, FORMAT_DIM) for party, data in received.items()}
+        for party, message in messages.items():
+            traffic.add(message, len(received[party]))
+        return messages

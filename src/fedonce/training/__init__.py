@@ -1,0 +1,1 @@
+"""The only batch loop, networks, gradients in closed form, randomness, and trainings kept on disk."""

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedonce import Guest, MessageError
+from fedonce.assess.inspection import inspect
+from fedonce.data.preparation import Public
+from fedonce.data.table import Table
+from fedonce.jobs.steps import purse
+from fedonce.learners import PCA
+from fedonce.messages import keys as crypto
+from fedonce.privacy.budget import calibrate
+from fedonce.rows import alignment
+from fedonce.rows.ids import Naming, fingerprint
+from tests.conftest import make_table
+
+SECRET = b"s" * 32
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, _ = make_table(40)
+    ids = np.array([f"c{i}" for i in range(40)], dtype=object)
+    return Table(tuple("abcdefgh"), True, columns=tuple(X.T), ids=ids)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("shop", "bank"):
+        crypto.new_keys(name, folder)
+    return {name: crypto.read_private(folder / f"{name}.key") for name in ("shop", "bank")}
+
+
+@pytest.fixture(scope="module")
+def message(table):
+    return Guest("shop", "pca", 3, run="spring", naming=Naming("keyed", SECRET, ("trim",))).learn(table)
+
+
+def test_everything_that_leaves_is_told(message, tmp_path):
+    path = message.to_file(tmp_path / "m.fedonce")
+    told = inspect(path)
+    assert told == {
+        "file": str(path), "bytes": path.stat().st_size, "payload bytes": 120, "id bytes": 320, "run": "spring",
+        "party": "shop", "rows": 40, "rows present": 40, "values a row": 3, "bits a value": 8, "learner": "pca",
+        "model": message.model, "noise": "none", "privacy spent": "none stated: no privacy guarantee",
+        "ids": f"keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret {fingerprint(SECRET)}; normalised: trim",
+        "rows digest": message.rows, "checksum": message.checksum, "signature": "none", "sealed": "no",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "said"), [("plain", "every id can be read"), ("hashed", "CAN GUESS THEM")])
+def test_ids_that_can_be_guessed_are_told(table, tmp_path, form, said):
+    path = Guest("shop", "pca", naming=Naming(form)).learn(table).to_file(tmp_path / "m")
+    assert said in inspect(path)["ids"]
+
+
+def test_rows_in_an_agreed_order(table, tmp_path):
+    held = np.arange(50) < 40
+    path = Guest("shop", "pca", bits=4).learn(replace(table, ids=None), held).to_file(tmp_path / "m")
+    told = inspect(path)
+    assert (told["rows"], told["rows present"], told["id bytes"]) == (50, 40, 7)
+    assert told["ids"] == "none: rows are in an agreed order"
+
+
+def test_noise_and_privacy_are_told(table, tmp_path):
+    own = replace(table, ids=None)
+    path = Guest("shop", "pca", noise=0.5).learn(own).to_file(tmp_path / "noisy")
+    assert inspect(path)["noise"] == "0.5 on every value, rows clipped to norm 1"
+    tasks = [replace(task, party="shop") for task in PCA().private_tasks(40, 1.0, False)]
+    plan = calibrate(tasks, 1.0, 1e-3)
+    guest = Guest("shop", "pca", 3, purse=purse(plan, "shop"), public=Public((-99, 99)))
+    told = inspect(guest.learn(own).to_file(tmp_path / "private"))["privacy spent"]
+    assert "noise" in told
+    assert "as the guest states it" in told
+
+
+def test_signatures(message, keys, tmp_path):
+    signed = replace(message, signature=keys["shop"].sign(message.checksum))
+    path = signed.to_file(tmp_path / "m")
+    name = keys["shop"].fingerprint
+    assert inspect(path)["signature"] == f"by {name}, not verified (--verify KEY)"
+    assert inspect(path, verify=keys["shop"].public)["signature"] == f"verified: by {name}"
+    with pytest.raises(MessageError, match=f"'shop' is not by the key {keys['bank'].fingerprint}, it names {name}"):
+        inspect(path, verify=keys["bank"].public)
+
+
+def test_a_sealed_message_is_opened_with_the_key_it_was_sealed_to(message, keys, tmp_path):
+    path = tmp_path / "m"
+    path.write_bytes(crypto.seal(message.to_bytes(), keys["bank"].public))
+    assert inspect(path) == {
+        "file": str(path), "bytes": path.stat().st_size, "sealed": "yes: only the receiver can read it (--key)"
+    }  # fmt: skip
+    opened = inspect(path, keys["bank"])
+    assert (opened["sealed"], opened["bytes"]) == ("yes, opened here", path.stat().st_size)
+    with pytest.raises(MessageError, match=rf"sealed to another key.*\({path}\)"):
+        inspect(path, keys["shop"])
+
+
+def test_what_is_no_message(tmp_path):
+    with pytest.raises(MessageError, match=r"none cannot be read: No such file"):
+        inspect(tmp_path / "none")
+    (tmp_path / "text").write_text("id,age\n1,2\n")
+    with pytest.raises(MessageError, match=r"not a fedonce message, or it is cut short.*text\)"):
+        inspect(tmp_path / "text")
+
+
+def test_files_of_an_alignment(table, keys, tmp_path):
+    asked, kept = alignment.request(table.ids, "bank", "spring", "both", ("trim",))
+    answer = alignment.respond(asked, table.ids[:30], "shop", ("trim",))
+    rows = alignment.agreed_rows(table.ids[:30], "bank", "shop", "spring")
+    with_secret = alignment.agreed_rows(table.ids[:30], "bank", "shop", "spring", secret=SECRET)
+    files = {"ask": asked, "state": kept, "answer": answer, "rows": rows, "secret": with_secret}
+    files["sealed"] = crypto.seal(rows, keys["shop"].public)
+    told = {}
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        told[name] = inspect(tmp_path / name, keys["shop"])
+        assert (told[name]["bytes"], told[name]["run"]) == (len(data), "spring")
+    assert (told["ask"]["kind"], told["ask"]["party"]) == ("alignment request", "bank (host)")
+    assert (told["ask"]["ids asked about"], told["answer"]["ids answered"]) == (40, 40)
+    assert "normalised: trim" in told["ask"]["ids"]
+    assert told["answer"]["rows of the guest"] == 30
+    assert "NEVER SEND IT" in told["state"]["who learns what"]
+    assert "key" not in {*told["state"]}
+    assert (told["rows"]["rows"], told["rows"]["party"]) == (30, "bank (host), for shop")
+    assert "WHOEVER HAS THIS FILE" in told["rows"]["who learns what"]
+    assert fingerprint(SECRET) in told["secret"]["ids"]
+    assert told["sealed"] == told["rows"] | {
+        "file": str(tmp_path / "sealed"), "bytes": len(files["sealed"]), "sealed": "yes, opened here"
+    }  # fmt: skip
+    for name in ("ask", "state", "answer", "rows"):
+        (tmp_path / name).write_bytes(files[name][:-1] + bytes([files[name][-1] ^ 1]))
+        with pytest.raises(MessageError, match=rf"is refused: .*{name}\)"):
+            inspect(tmp_path / name)

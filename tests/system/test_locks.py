@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from fedonce.system.locks import if_free, only_one, try_lock
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
+
+HOLD = """
+import sys
+from pathlib import Path
+from fedonce.system.locks import only_one
+with only_one(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_thread_at_a_time_has_a_folder(tmp_path):
+    inside, most = [], []
+
+    def work():
+        for _ in range(20):
+            with only_one(tmp_path):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(most) == 80
+    assert set(most) == {1}
+
+
+def test_a_process_waits_and_says_for_whom_and_a_killed_one_holds_nothing(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdin=-1, stdout=-1) as other:
+        assert other.stdout.readline() == b"held\n"
+        with if_free(tmp_path) as free:
+            assert not free
+        told = []
+
+        def tell(line):
+            told.append(line)
+            other.kill()
+
+        with only_one(tmp_path, tell):
+            assert os.listdir(tmp_path) == []  # the lock is no file
+    (line,) = told
+    assert line.startswith("waiting for ")
+    assert line.endswith(f", which has {tmp_path} to itself")
+    if os.path.exists("/proc/locks"):
+        assert f"process {other.pid}" in line
+
+
+def test_whoever_has_a_folder_has_it(tmp_path):
+    with only_one(tmp_path), only_one(tmp_path, pytest.fail), if_free(tmp_path) as free:
+        assert free
+    with if_free(tmp_path) as free:
+        assert free
+
+
+def test_a_folder_that_was_taken_away_meanwhile_is_made_again(tmp_path):
+    folder, waits, had = tmp_path / "model", threading.Event(), []
+
+    def second():
+        with only_one(folder, lambda _: waits.set()):
+            had.append(folder.is_dir())
+
+    waiting = threading.Thread(target=second)
+    with only_one(folder):
+        waiting.start()
+        assert waits.wait(30)
+        folder.rmdir()
+    waiting.join()
+    assert had == [True]
+
+
+def test_an_error_gives_the_folder_back(tmp_path):
+    with pytest.raises(RuntimeError), only_one(tmp_path):
+        raise RuntimeError
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    assert try_lock(descriptor)
+    os.close(descriptor)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fedonce.training.loop import APPLY_BLOCK, apply, autograd_step, pick_device, train
+from fedonce.training.networks import cnn0, mlp
+from fedonce.training.settings import Training
+
+CPU = torch.device("cpu")
+
+
+def test_every_row_is_visited_once_an_epoch(rng):
+    seen, weight = [], nn.Parameter(torch.zeros(1))
+    step = autograd_step([weight], lambda batch, epoch: (seen.append((epoch, batch.tolist())), weight.sum())[1])
+    training = Training(epochs=2, batch=4, rate=0.1)
+    history = train(training.update([weight]), 10, step, training, rng)
+    for epoch in (0, 1):
+        batches = [rows for when, rows in seen if when == epoch]
+        assert [len(rows) for rows in batches] == [4, 4, 2]
+        assert sorted(sum(batches, [])) == list(range(10))
+    assert [line["epoch"] for line in history] == [1, 2]
+
+
+def test_loss_is_the_mean_over_rows(rng):
+    values = torch.tensor([0.0, 0.0, 0.0, 0.0, 10.0])
+    weight = nn.Parameter(torch.zeros(1))
+    step = autograd_step([weight], lambda batch, epoch: values[batch].mean() + 0 * weight.sum())
+    assert train(lambda rate: None, 5, step, Training(1, 2, 0.1), rng)[0]["loss"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "one-cycle"])
+def test_training_lowers_the_loss(rng, schedule):
+    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    y, network = x.sum(dim=1, keepdim=True), mlp(3, (16,), 1)
+    parameters = list(network.parameters())
+    step = autograd_step(parameters, lambda batch, epoch: nn.functional.mse_loss(network(x[batch]), y[batch]))
+    training = Training(30, 20, 0.01, schedule=schedule, optimizer="adamw")
+    history = train(training.update(parameters), 200, step, training, rng)
+    assert history[-1]["loss"] < 0.1 * history[0]["loss"]
+
+
+@pytest.mark.parametrize(("network", "shape"), [(mlp(20, (64, 64), 8), (20,)), (cnn0((1, 8, 8), 8), (1, 8, 8))])
+def test_a_row_s_output_does_not_depend_on_its_company(rng, network, shape):
+    rows = rng.standard_normal((2 * APPLY_BLOCK + 33, *shape)).astype(np.float32)
+    whole = apply(network, rows, CPU)
+    order = rng.permutation(len(rows))
+    np.testing.assert_array_equal(apply(network, rows[order], CPU), whole[order])
+    np.testing.assert_array_equal(apply(network, rows[5:6], CPU), whole[5:6])
+    np.testing.assert_array_equal(
+        np.concatenate([apply(network, rows[i : i + 7], CPU) for i in range(0, 70, 7)]), whole[:70]
+    )
+
+
+def test_apply_leaves_the_network_as_it_was_and_takes_no_rows():
+    network = mlp(3, (4,), 2)
+    assert apply(network, np.zeros((0, 3), np.float32), CPU).shape == (0, 2)
+    assert next(network.parameters()).dtype == torch.float32
+
+
+def test_device_by_name():
+    assert pick_device("cpu") == CPU
+    assert pick_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def test_one_cycle_rises_then_falls_to_nothing():
+    training = Training(10, 10, 0.5, schedule="one-cycle")
+    rates = [training.rate_at(progress) for progress in (0, 0.1, 0.3, 0.5, 0.9, 1)]
+    assert rates[2] == pytest.approx(0.5)
+    assert rates[0] < rates[1] < rates[2] > rates[3] > rates[4] > rates[5]
+    assert rates[5] < 1e-5
+    assert Training(10, 10, 0.5).rate_at(0.9) == 0.5
