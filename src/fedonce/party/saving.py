@@ -22,6 +22,7 @@ from fedonce.hostmodels import private_network
 from fedonce.hostmodels.network import Recipe
 from fedonce.learners import LEARNERS, Learner
 from fedonce.messages.names import kept
+from fedonce.messages.representation import Representation
 from fedonce.messages.scale import Scale
 from fedonce.party import storage
 from fedonce.party.drift import Seen
@@ -52,8 +53,6 @@ _ROW_LIMIT = 2**24  # numbers of a prepared row; or as many as there are weights
 class GuestState(Protocol):
     """What of a guest is kept."""
 
-    message: Any
-    values: Any
     name: str
     dim: int
     bits: int
@@ -69,11 +68,16 @@ class GuestState(Protocol):
     naming: Naming | None
     learnt_naming: tuple[str, tuple[str, ...]] | None
 
+    def values(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the values of prepared rows."""
+
+    def message(self, values: NDArray[np.float32], present: NDArray[np.bool_] | None, **rows: Any) -> Representation:
+        """Put values into a message."""
+
 
 class HostState(Protocol):
     """What of a host is kept."""
 
-    outputs_of: Any
     seen: dict[str, Seen]
     trained_overlap: dict[str, float]
     name: str
@@ -100,6 +104,11 @@ class HostState(Protocol):
     @property
     def n_outputs(self) -> int:
         """Values that the model gives for a row."""
+
+    def outputs_of(
+        self, rows: NDArray[np.float32], values: NDArray[np.float32], present: NDArray[np.float32]
+    ) -> NDArray[np.float64]:
+        """Return the outputs for prepared rows."""
 
 
 G = TypeVar("G", bound=GuestState)
@@ -148,7 +157,7 @@ def guest_from(folder: str | Path, make: Callable[..., G]) -> G:
     try:
         with torch_seeded(np.random.default_rng(0)):  # weights drawn on the way are replaced at once
             _check_lengths(stored.settings["learner"], len(stored.weights))
-            guest = _guest(stored)
+            guest = _guest(stored, make)
             _try_guest(guest, stored.weights)
             return guest
     except FedOnceError:
@@ -276,7 +285,7 @@ def host_from(folder: str | Path, make: Callable[..., H]) -> H:
     try:
         with torch_seeded(np.random.default_rng(0)):
             _check_lengths(stored.settings["recipe"], len(stored.weights))
-            host = _host(stored)
+            host = _host(stored, make)
             _try_host(host, stored.weights)
             return host
     except FedOnceError:

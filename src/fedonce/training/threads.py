@@ -33,7 +33,7 @@ def pays(work: float) -> bool:
 def threads_for(work: float) -> Iterator[None]:
     """Give a piece of arithmetic as many threads as pay.
 
-    `tasks` is how many operations it takes, and of a training or of rows in blocks, how many one step or one block takes: between
+    `work` is how many operations it takes, and of a training or of rows in blocks, how many one step or one block takes: between
     two of them threads wait for each other. See `product_work` and `network_work`.
     """
     if pays(work):
