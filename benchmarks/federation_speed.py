@@ -34,7 +34,7 @@ from fedonce.federation.flare.engine import NvflareEngine
 from fedonce.federation.flare.kits import Kit, make_kits, open_kit
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
-from fedonce.federation.status import Stand
+from fedonce.federation.status import GuestStatus
 from fedonce.messages.representation import Representation
 
 RESULTS = store.RESULTS / "federation_speed.json"
@@ -130,11 +130,11 @@ def collect(kit: Kit, asked: dict[str, Request], folder: Path) -> tuple[dict[str
     """Return the messages, the seconds from asking to the last one, and for each guest those from its job's start."""
     seen: dict[str, dict[str, float]] = {name: {} for name in asked}
 
-    def watch(stand: Stand) -> None:
+    def watch(status: GuestStatus) -> None:
         now = time.perf_counter()
-        if stand.state not in ("asked", "queued"):
-            seen[stand.guest].setdefault("started", now)
-        seen[stand.guest][stand.state] = now
+        if status.state not in ("asked", "queued"):
+            seen[status.guest].setdefault("started", now)
+        seen[status.guest][status.state] = now
 
     def check(guest: str, data: bytes) -> None:
         Representation.from_bytes(data, guest)
@@ -147,8 +147,9 @@ def collect(kit: Kit, asked: dict[str, Request], folder: Path) -> tuple[dict[str
         engine.close()
     # A quick job may be over when the host looks for the first time: then it is the server's own count.
     beyond = {
-        name: max(seen[name]["received"] - seen[name]["started"], stand.seconds or 0.0) for name, stand in engine.stands.items()
-    }  # fmt: skip
+        name: max(seen[name]["received"] - seen[name]["started"], status.seconds or 0.0)
+        for name, status in engine.statuses.items()
+    }
     return received, time.perf_counter() - began, beyond
 
 
@@ -174,7 +175,7 @@ def rounds(rows: int = 5000, dim: int = 16, batch: int = 256, count: int = 300) 
             NvflareEngine.forward = timed  # type: ignore[method-assign]
             try:
                 told = host_steps.fit(
-                    RunFile.read(file), kit.path, folder / "out", lambda stand: None, lambda line: None
+                    RunFile.read(file), kit.path, folder / "out", lambda status: None, lambda line: None
                 ).told
             finally:
                 NvflareEngine.forward = forward  # type: ignore[method-assign]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from fedonce.assess.leakage import Rebuilt, lines, reconstruct, warning
+from fedonce.assess.leakage import ColumnLeakage, lines, reconstruct, warning
 from fedonce.data.table import Table
 from fedonce.errors import InputError
 from fedonce.learners import PCA
@@ -159,10 +159,10 @@ def test_sparse_and_dense_tables_give_the_same():
 
 
 def test_lines_show_the_worst_first_and_how_many_more():
-    found = [Rebuilt(f"c{j}", "number", j / 100, 0.0, "linear") for j in range(20)]
+    found = [ColumnLeakage(f"c{j}", "number", j / 100, 0.0, "linear") for j in range(20)]
     found += [
-        Rebuilt("a\nname " + "x" * 50, "category", 0.97, 0.5, "neighbours"),
-        Rebuilt("same", "number", None, 0.0, "one value only"),
+        ColumnLeakage("a\nname " + "x" * 50, "category", 0.97, 0.5, "neighbours"),
+        ColumnLeakage("same", "number", None, 0.0, "one value only"),
     ]
     text = lines(found, limit=3)
     assert text[1].startswith("a?name xxx")
@@ -175,7 +175,7 @@ def test_lines_show_the_worst_first_and_how_many_more():
 
 
 def test_the_warning_names_five_columns_and_what_to_do():
-    bad = [Rebuilt(f"c{j}", "number", 0.91 + j / 100, 0.0, "linear") for j in range(8)]
+    bad = [ColumnLeakage(f"c{j}", "number", 0.91 + j / 100, 0.0, "linear") for j in range(8)]
     assert warning(bad).startswith(
         "A plain attack rebuilds columns 'c7', 'c6', 'c5', 'c4', 'c3' and 3 more from the message"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedonce.federation.answer import Desk
+from fedonce.federation.answer import Responder
 from fedonce.federation.request import Request
 
 POLICY = "max_epochs = 100000\nmax_rounds = 100000\nmax_dim = 64\nmax_learnings = 100\nmax_values_per_row = 1000\n"
@@ -45,7 +45,7 @@ def learnt_anew(federation, guest: str) -> bytes:
     (asked,) = (federation.kits / guest / "answers").glob("*/request.fedonce")
     request = Request.from_bytes(asked.read_bytes())
     federation.forget(guest)
-    return Desk(federation.kits / guest, guest, lambda *told: None).answer(request).read_bytes()
+    return Responder(federation.kits / guest, guest, lambda *told: None).answer(request).read_bytes()
 
 
 def patched(federation, guest: str, monkeypatch, code: str) -> None:

@@ -12,7 +12,7 @@ from fedonce.errors import InputError
 from fedonce.federation.policy import Policy
 from fedonce.federation.record import ANSWERS, ASKED, MESSAGE, Entry, Record, Tally, entry_of, line_of, same_run
 from fedonce.federation.workplace import Failed, Refused
-from tests.federation.desks import a_desk, asks, plan_of
+from tests.federation.responders import a_desk, asks, plan_of
 
 
 @pytest.fixture
@@ -86,68 +86,68 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_an_error(record):
 
 
 def test_a_torn_line_neither_locks_the_guest_out_nor_sets_its_count_back(tmp_path):
-    desk = a_desk(tmp_path)
-    desk.answer(asks())
-    with desk.record.path.open("ab") as file:
+    responder = a_desk(tmp_path)
+    responder.answer(asks())
+    with responder.record.path.open("ab") as file:
         file.write(b'{"record": 1, "what": "lea')
     with pytest.raises(Refused, match="max_learnings"):
-        desk.answer(asks(seed=1))
-    desk.answer(asks())
-    desk.answer(asks(run="another"))
-    assert len(desk.record.tally().learnings()) == 2
+        responder.answer(asks(seed=1))
+    responder.answer(asks())
+    responder.answer(asks(run="another"))
+    assert len(responder.record.tally().learnings()) == 2
 
 
 def test_a_guest_with_a_broken_record_answers_nothing_new_and_says_why_to_itself(tmp_path):
-    desk = a_desk(tmp_path)
-    desk.answer(asks())
-    desk.record.path.write_bytes(b"nonsense\n" + desk.record.path.read_bytes())
+    responder = a_desk(tmp_path)
+    responder.answer(asks())
+    responder.record.path.write_bytes(b"nonsense\n" + responder.record.path.read_bytes())
     with pytest.raises(Failed, match="its log says why") as caught:
-        desk.answer(asks(run="another"))
+        responder.answer(asks(run="another"))
     assert "line 1 cannot be read" in str(caught.value.__cause__)
 
 
 @pytest.mark.parametrize("loss", ["gone", "empty", "torn"])
 def test_a_record_that_is_lost_is_made_again_from_what_is_kept(tmp_path, loss):
-    desk = a_desk(tmp_path, policy="max_learnings = 2\n")
-    desk.answer(asks(plan=plan_of()))
-    desk.answer(asks(seed=1))
-    before = desk.record.look()
+    responder = a_desk(tmp_path, policy="max_learnings = 2\n")
+    responder.answer(asks(plan=plan_of()))
+    responder.answer(asks(seed=1))
+    before = responder.record.look()
     if loss == "gone":
-        desk.record.path.unlink()
+        responder.record.path.unlink()
     else:
-        desk.record.path.write_bytes(b"" if loss == "empty" else desk.record.path.read_bytes()[:9])
-    again = desk.record.look()
+        responder.record.path.write_bytes(b"" if loss == "empty" else responder.record.path.read_bytes()[:9])
+    again = responder.record.look()
     assert {(each.fingerprint, each.sha256, each.epsilon) for each in again.learnings()} == {
         (each.fingerprint, each.sha256, each.epsilon) for each in before.learnings()
     }
     assert again.values_per_row == before.values_per_row == 4
     with pytest.raises(Refused, match="max_learnings"):
-        desk.answer(asks(seed=2))
+        responder.answer(asks(seed=2))
     with pytest.raises(Refused, match="privacy budget"):
-        desk.answer(asks(plan=plan_of(), seed=2))
-    desk.answer(asks(seed=1))
-    assert len(desk.record.tally().learnings()) == 2
+        responder.answer(asks(plan=plan_of(), seed=2))
+    responder.answer(asks(seed=1))
+    assert len(responder.record.tally().learnings()) == 2
 
 
 def test_kept_models_of_another_version_count_as_much_as_they_may_be(tmp_path):
-    desk = a_desk(tmp_path, policy="max_learnings = 2\n")
-    desk.answer(asks())
-    folder = desk.kept(asks().fingerprint)
+    responder = a_desk(tmp_path, policy="max_learnings = 2\n")
+    responder.answer(asks())
+    folder = responder.kept(asks().fingerprint)
     (folder / ASKED).write_bytes(b"of another time")
     shutil.copytree(folder, folder.parent / "unfinished")
     (folder.parent / "unfinished" / MESSAGE).unlink()
-    desk.record.path.unlink()
-    found = desk.record.look()
+    responder.record.path.unlink()
+    found = responder.record.look()
     assert [each.dim for each in found.learnings()] == [Policy.max_dim] * 2
     assert all(each.epsilon is not None for each in found.learnings())
 
 
 def test_what_was_kept_and_never_answered_is_not_in_a_record_made_again(tmp_path):
-    desk = a_desk(tmp_path)
-    desk.answer(asks())
-    (desk.kept(asks().fingerprint) / MESSAGE).unlink()  # as if killed before the message was there
-    desk.record.path.unlink()
-    assert desk.record.look().learnings() == []
+    responder = a_desk(tmp_path)
+    responder.answer(asks())
+    (responder.kept(asks().fingerprint) / MESSAGE).unlink()  # as if killed before the message was there
+    responder.record.path.unlink()
+    assert responder.record.look().learnings() == []
 
 
 def test_lines_from_many_at_once_are_whole(record):

@@ -36,7 +36,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class ColumnLeakage:
     """How well one column was rebuilt on rows held back.
 
     Parameters
@@ -72,7 +72,7 @@ class Rebuilt:
         return max(0.0, (self.score - self.guess) / (1 - self.guess)) if self.guess < 1 else 0.0
 
 
-def reconstruct(values: NDArray[Any], table: Table, seed: int = 0) -> list[Rebuilt]:
+def reconstruct(values: NDArray[Any], table: Table, seed: int = 0) -> list[ColumnLeakage]:
     """Attack a message: rebuild each column of a table from the values sent of the same rows, (m, d).
 
     At most 20,000 rows are drawn, and a quarter of them is held back to score the attacks on.
@@ -85,7 +85,7 @@ def reconstruct(values: NDArray[Any], table: Table, seed: int = 0) -> list[Rebui
     rows = np.random.default_rng(seed).permutation(len(values))[:MOST_ROWS]
     n_held = len(rows) // 4
     attacker = _Attacker(values[rows[n_held:]], values[rows[:n_held]])
-    found: list[Rebuilt] = []
+    found: list[ColumnLeakage] = []
     with threads_for(product_work(values.shape[1], len(rows), max(values.shape[1], COLUMNS_AT_ONCE))):
         for names, columns in _blocks(table, rows):
             found += _rebuild(attacker, names, columns, n_held)
@@ -109,14 +109,14 @@ def _blocks(table: Table, rows: NDArray[np.intp]) -> Iterator[tuple[Sequence[Has
 
 def _rebuild(
     attacker: _Attacker, names: Sequence[Hashable], columns: Sequence[NDArray[Any]], n_held: int
-) -> list[Rebuilt]:
+) -> list[ColumnLeakage]:
     """Attack a few columns; those of numbers without gaps together, the others one by one."""
     goals = [_goal(name, column, n_held) for name, column in zip(names, columns, strict=True)]
     whole = [goal for goal in goals if isinstance(goal, _Goal) and goal.told_rows is None]
     together = attacker.guess(np.hstack([goal.told for goal in whole])) if whole else {}
     found, position = [], 0
     for goal in goals:
-        if isinstance(goal, Rebuilt):
+        if isinstance(goal, ColumnLeakage):
             found.append(goal)
         elif goal.told_rows is None:
             found.append(goal.judge({attack: guess[:, [position]] for attack, guess in together.items()}))
@@ -126,20 +126,20 @@ def _rebuild(
     return found
 
 
-def _goal(name: Hashable, column: NDArray[Any], n_held: int) -> _Goal | Rebuilt:
+def _goal(name: Hashable, column: NDArray[Any], n_held: int) -> _Goal | ColumnLeakage:
     """Take the drawn rows of a column, those held back first; where nothing can be said of it, say why."""
     kind, known = _kind(column), _known(column)
     held, told = column[:n_held][known[:n_held]], column[n_held:][known[n_held:]]
     if known.sum() < FEWEST_ROWS or min(len(held), len(told)) < FEWEST_ROWS // 5:
-        return Rebuilt(name, kind, None, 0.0, f"fewer than {FEWEST_ROWS} known rows")
+        return ColumnLeakage(name, kind, None, 0.0, f"fewer than {FEWEST_ROWS} known rows")
     if kind in ("category", "boolean"):
         codes, truth, classes = _codes(told, held)
         if classes == 1:
-            return Rebuilt(name, kind, None, 0.0, "one value only")
+            return ColumnLeakage(name, kind, None, 0.0, "one value only")
         return _Goal(name, kind, np.eye(classes)[codes], truth, known[n_held:], known[:n_held])
     told, held = _scaled(told, held)
     if not np.ptp(told) or not np.ptp(held):
-        return Rebuilt(name, kind, None, 0.0, "one value only")
+        return ColumnLeakage(name, kind, None, 0.0, "one value only")
     gaps = (None, None) if known.all() else (known[n_held:], known[:n_held])
     return _Goal(name, kind, told[:, None], held, *gaps)
 
@@ -155,12 +155,12 @@ class _Goal:
     told_rows: Mask | None  # which have a value; None: all, and the column is one of numbers
     held_rows: Mask | None
 
-    def judge(self, guesses: dict[str, Floats]) -> Rebuilt:
+    def judge(self, guesses: dict[str, Floats]) -> ColumnLeakage:
         """Return the better attack's score."""
         guess = 0.0 if self._is_number else float((self.truth == self.told.sum(axis=0).argmax()).mean())
         scores = {attack: self._score(guessed) for attack, guessed in guesses.items()}
         best = max(scores, key=lambda attack: scores[attack])
-        return Rebuilt(self.name, self.kind, max(0.0, scores[best]), guess, best)
+        return ColumnLeakage(self.name, self.kind, max(0.0, scores[best]), guess, best)
 
     @property
     def _is_number(self) -> bool:
@@ -270,7 +270,7 @@ def _weights(near: NDArray[np.intp], position: NDArray[np.intp], n_told: int) ->
     return sparse.csr_array((1 / counts[rows], (rows, columns[chosen])), shape=(len(near), n_told))
 
 
-def lines(found: Sequence[Rebuilt], limit: int = 12) -> list[str]:
+def lines(found: Sequence[ColumnLeakage], limit: int = 12) -> list[str]:
     """Return a table for a terminal, the columns that are rebuilt best first."""
     order = sorted(found, key=lambda each: (each.alarming, each.gain), reverse=True)
     shown = [_cells(each) for each in order[:limit]]
@@ -284,7 +284,7 @@ def lines(found: Sequence[Rebuilt], limit: int = 12) -> list[str]:
     return [*text, f"and {more} more, rebuilt no better"] if more > 0 else text
 
 
-def _cells(each: Rebuilt) -> tuple[str, str, str, str, str]:
+def _cells(each: ColumnLeakage) -> tuple[str, str, str, str, str]:
     name = "".join(letter if letter.isprintable() else "?" for letter in str(each.column))
     name = name if len(name) <= 32 else f"{name[:29]}..."
     if each.score is None:
@@ -294,7 +294,7 @@ def _cells(each: Rebuilt) -> tuple[str, str, str, str, str]:
     return name, each.kind, f"{100 * each.score:.1f} %", f"{100 * each.guess:.1f} %", each.attack
 
 
-def warning(found: Sequence[Rebuilt]) -> str | None:
+def warning(found: Sequence[ColumnLeakage]) -> str | None:
     """Return one sentence on the columns that are as good as sent, and what to do; None where there are none."""
     bad = sorted((each for each in found if each.alarming), key=lambda each: each.gain, reverse=True)
     if not bad:

@@ -17,7 +17,7 @@ from fedonce.errors import InputError
 from fedonce.system.text import Tell, duration
 
 if TYPE_CHECKING:
-    from fedonce.federation.status import Stand
+    from fedonce.federation.status import GuestStatus
 
 KitOption = Annotated[
     Path | None, typer.Option("--kit", help="The host's kit. Default: the run file's, or that of the training.")
@@ -128,18 +128,18 @@ def predict(
     typer.echo(f"received: {_traffic(told)}")
 
 
-def _watch(tell: Tell) -> Callable[[Stand], None]:
+def _watch(tell: Tell) -> Callable[[GuestStatus], None]:
     """Show where guests stand: all of them on a moving line, or a line a change where lines stay."""
     standing: dict[str, str] = {}
     shown: dict[str, tuple[str, float]] = {}
 
-    def watch(stand: Stand) -> None:
-        standing[stand.guest] = one_line(stand)
-        before, when = shown.get(stand.guest, ("", 0.0))
+    def watch(status: GuestStatus) -> None:
+        standing[status.guest] = one_line(status)
+        before, when = shown.get(status.guest, ("", 0.0))
         if sys.stderr.isatty():
             tell("  ·  ".join(standing.values()))
-        elif before != stand.state or time.monotonic() - when > EVERY:
-            shown[stand.guest] = (stand.state, time.monotonic())
-            tell(standing[stand.guest])
+        elif before != status.state or time.monotonic() - when > EVERY:
+            shown[status.guest] = (status.state, time.monotonic())
+            tell(standing[status.guest])
 
     return watch

@@ -34,7 +34,7 @@ from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_jso
 from fedonce.errors import InputError
 
 if TYPE_CHECKING:
-    from fedonce.assess.leakage import Rebuilt
+    from fedonce.assess.leakage import ColumnLeakage
 
 MESSAGE = "representation.fedonce"
 
@@ -104,16 +104,16 @@ def fit(
             raise InputError(
                 "Name the column of ids with --id, or leave --rows, --secret, --plain-ids and --normalise-ids out."
             )
-        money = steps.guest_purse(name, own.n_rows, learner, epochs, plan, epsilon, delta)
+        purse = steps.guest_purse(name, own.n_rows, learner, epochs, plan, epsilon, delta)
         party = Guest(
             name, learner, dim, bits, epochs, run=run, noise=noise, random_state=steps.estimator_seed(seed),
-            naming=steps.naming(secret, plain_ids, forms), purse=money, public=bounds,
+            naming=steps.naming(secret, plain_ids, forms), purse=purse, public=bounds,
         )  # fmt: skip
         party.reading = reading
         steps.warn_if_guessable(party, own, order)
         tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
         message = party.learn(own, agreed=order)
-        found: list[Rebuilt] = []
+        found: list[ColumnLeakage] = []
         if attack:
             tell("attacking the message")
             found = steps.attack(party, own)
@@ -123,7 +123,7 @@ def fit(
     _tell_fit(told, found, attack, as_json)
 
 
-def _tell_fit(told: dict[str, Any], found: list[Rebuilt], attack: bool, as_json: bool) -> None:
+def _tell_fit(told: dict[str, Any], found: list[ColumnLeakage], attack: bool, as_json: bool) -> None:
     from fedonce.assess import leakage
 
     warning = leakage.warning(found)

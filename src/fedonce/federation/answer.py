@@ -27,7 +27,7 @@ from fedonce.federation.request import Request
 from fedonce.federation.workplace import Failed, Tell, Workplace
 
 if TYPE_CHECKING:
-    from fedonce.federation.tasks import RoundsDesk
+    from fedonce.federation.tasks import RoundsResponder
 
 KITS = "FEDONCE_KITS"  # in the environment of a simulation: the folder with all guests' kits
 
@@ -35,12 +35,12 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Desk(Workplace):
+class Responder(Workplace):
     """A guest that answers: from what it kept, or by work at its tables."""
 
     @classmethod
-    def of(cls, workspace: Path, name: str, tell: Tell, stopped: Callable[[], bool]) -> Desk:
-        """Return the desk of the kit that a FLARE client was started from; in FLARE's simulator, of a kit by its name."""
+    def of(cls, workspace: Path, name: str, tell: Tell, stopped: Callable[[], bool]) -> Responder:
+        """Return who answers for the kit that a FLARE client was started from; in FLARE's simulator, of a kit by its name."""
         kits = os.environ.get(KITS)
         return cls(workspace.resolve().parent if kits is None else Path(kits) / name, name, tell, stopped)
 
@@ -63,7 +63,7 @@ class Desk(Workplace):
             self._write_down(request, folder)
             return message
 
-    def open_rounds(self, request: Request) -> RoundsDesk:
+    def open_rounds(self, request: Request) -> RoundsResponder:
         """Get ready for training on together."""
         with self.discreet():
             from fedonce.federation import tasks

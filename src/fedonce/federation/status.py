@@ -10,11 +10,11 @@ SILENCE = 30.0  # seconds without a sign of a guest after which its job ends, so
 
 DONE = ("received", "refused", "late")
 # What a guest may say of itself while it works; a word of the host's own, from a guest, would end the waiting for it.
-SAID = ("starting", "reading", "learning", "representing", "aligning", "sending", "waiting", "rounds")
+KNOWN_STATES = ("starting", "reading", "learning", "representing", "aligning", "sending", "waiting", "rounds")
 
 
 @dataclass
-class Stand:
+class GuestStatus:
     """Where a guest stands.
 
     `state` is "queued", "starting", "reading", "learning", "sending", "rounds" and the like, then "received", "refused" or
@@ -52,11 +52,11 @@ class Stand:
         return f"{self.guest}: {self.state}{epoch}{size}{f': {self.reason}' if self.reason else ''}"
 
 
-def advice(missing: Iterable[Stand]) -> str:
+def advice(missing: Iterable[GuestStatus]) -> str:
     """Say what to do about guests that are missing, by why they are: waiting helps with those that are late, and no others."""
     by_state: dict[str, list[str]] = {}
-    for stand in missing:
-        by_state.setdefault("refused" if stand.state == "refused" else "late", []).append(stand.guest)
+    for status in missing:
+        by_state.setdefault("refused" if status.state == "refused" else "late", []).append(status.guest)
     said = []
     if names := ", ".join(by_state.get("refused", ())):
         said.append(

@@ -42,37 +42,37 @@ ROUNDS = {"rounds", "epochs", "bytes", "batch", "rate", "bits", "start"}
 logger = logging.getLogger(__name__)
 
 
-def learn(desk: Workplace, request: Request, folder: Path) -> None:
+def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     """Learn from the training table; keep the model, the request and the message."""
-    tables = desk.tables()
+    tables = workplace.tables()
     if request.nonce:
         raise Refused("a request to learn has no nonce: asked twice, it has one answer.")
-    desk.check_allowance(request)
-    desk.tell("reading")
-    own, reading = _training_table(desk, request, tables)
+    workplace.check_allowance(request)
+    workplace.tell("reading")
+    own, reading = _training_table(workplace, request, tables)
     plan = None if request.plan is None else Plan.from_text(request.plan)
     party = Guest(
-        desk.name, request.learner, request.dim, request.bits, request.epochs, run=request.run, noise=request.noise,
-        random_state=steps.estimator_seed(request.seed or 0), naming=_naming(desk, request, tables),
-        purse=None if plan is None else steps.purse(plan, desk.name),
+        workplace.name, request.learner, request.dim, request.bits, request.epochs, run=request.run, noise=request.noise,
+        random_state=steps.estimator_seed(request.seed or 0), naming=_naming(workplace, request, tables),
+        purse=None if plan is None else steps.purse(plan, workplace.name),
         public=None if plan is None else steps.public(tables.public)[0],
     )  # fmt: skip
     party.reading = reading
-    _fix_noise(desk, party)
+    _fix_noise(workplace, party)
 
     def tell(epoch: int, epochs: int, stage: str) -> None:
-        desk.tell("learning", epoch, epochs)
-        if desk.stopped():  # what is learnt so far is kept, and nobody waits for the rest
+        workplace.tell("learning", epoch, epochs)
+        if workplace.stopped():  # what is learnt so far is kept, and nobody waits for the rest
             raise Failed("learning was stopped; it goes on from its last epoch when asked again")
 
-    desk.tell("learning")
+    workplace.tell("learning")
     begun_with = f"{fedonce.__version__} {request.fingerprint} {_digest(tables.data)} {' '.join(reading.columns)}"
     agreed = _rows(request) if request.naming == "agreed" else None
     progress = Progress(tell, folder / STATE, begun_with, forgets=False)
-    with desk.intended(request):
+    with workplace.intended(request):
         message = party.learn(own, agreed=agreed, progress=progress)
         figures = _rebuilt(party, own)
-        desk.check_rebuilt(figures)
+        workplace.check_rebuilt(figures)
         write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
         write_file(folder / REBUILT, json.dumps(figures).encode(), private=True)
         write_file(folder / ASKED, request.to_bytes(), private=True)
@@ -80,10 +80,10 @@ def learn(desk: Workplace, request: Request, folder: Path) -> None:
     progress.forget()
 
 
-def _fix_noise(desk: Workplace, party: Guest) -> None:
+def _fix_noise(workplace: Workplace, party: Guest) -> None:
     """Let the guest's noise be that of the row: a host that asks again gets nothing to average."""
     if party.noise is not None:
-        party.noise.key = desk.record.noise_key()
+        party.noise.key = workplace.record.noise_key()
 
 
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
@@ -101,57 +101,59 @@ def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
     return figures
 
 
-def _asked(desk: Workplace, path: Path) -> Request:
+def _asked(workplace: Workplace, path: Path) -> Request:
     """Return what was asked when the guest learnt."""
     try:
         return Request.from_bytes(path.read_bytes())
     except MessageError as error:
         logger.warning("%s cannot be read: %s", path, error)
-        raise Refused(f"{desk.name} learnt with another version of fedonce; train again, under another run.") from None
+        raise Refused(
+            f"{workplace.name} learnt with another version of fedonce; train again, under another run."
+        ) from None
 
 
-def represent(desk: Workplace, request: Request, folder: Path) -> None:
+def represent(workplace: Workplace, request: Request, folder: Path) -> None:
     """Represent those of the rows asked about that the guest has."""
-    tables = desk.tables()
-    desk.check_policy(request, ())
-    party = _learnt(desk, request)
-    desk.tell("reading")
-    own = _read_again(desk, party, tables.predict or tables.data)
+    tables = workplace.tables()
+    workplace.check_policy(request, ())
+    party = _learnt(workplace, request)
+    workplace.tell("reading")
+    own = _read_again(workplace, party, tables.predict or tables.data)
     asked, secret = _rows(request), _secret(tables)
     held = asked.positions(normalise(_ids(own), asked.forms), secret)
     if not (held >= 0).any():
-        raise Refused(f"{desk.name} has none of the {len(held)} rows asked about.")
-    desk.tell("representing")
+        raise Refused(f"{workplace.name} has none of the {len(held)} rows asked about.")
+    workplace.tell("representing")
     party.naming = None if secret is None else Naming("keyed", secret, asked.forms)
-    _fix_noise(desk, party)
+    _fix_noise(workplace, party)
     message = party.represent(own.take(held[held >= 0]), agreed=asked)
     write_file(folder / MESSAGE, message.to_bytes(), private=True)
 
 
-def align(desk: Workplace, request: Request, folder: Path) -> None:
+def align(workplace: Workplace, request: Request, folder: Path) -> None:
     """Answer which rows both have, by private set intersection."""
-    tables = desk.tables()
-    policy = desk.check_policy(request, ())
+    tables = workplace.tables()
+    policy = workplace.check_policy(request, ())
     if request.points is None:
         raise Refused("the request for an alignment holds no ids.")
-    desk.tell("reading")
-    own = _read(desk, tables.data, id=tables.id, columns=())
-    desk.tell("aligning")
-    response = alignment.respond(request.points, _ids(own), desk.name, request.forms, policy.max_align_rows)
+    workplace.tell("reading")
+    own = _read(workplace, tables.data, id=tables.id, columns=())
+    workplace.tell("aligning")
+    response = alignment.respond(request.points, _ids(own), workplace.name, request.forms, policy.max_align_rows)
     write_file(folder / MESSAGE, response, private=True)
 
 
-def open_rounds(desk: Workplace, request: Request) -> RoundsDesk:
+def open_rounds(workplace: Workplace, request: Request) -> RoundsResponder:
     """Lay the guest's rows in the host's order, and get the model ready to be trained on."""
-    tables = desk.tables()
-    desk.check_policy(request, ())
-    party = _learnt(desk, request)
-    if _asked(desk, desk.kept(request.model) / ASKED).plan is not None:
+    tables = workplace.tables()
+    workplace.check_policy(request, ())
+    party = _learnt(workplace, request)
+    if _asked(workplace, workplace.kept(request.model) / ASKED).plan is not None:
         raise Refused("what was learnt with a privacy budget takes part in no rounds: they have no private version.")
     if not set(request.rounds or ()) <= ROUNDS:
         raise Refused(f"the request for rounds may set {', '.join(sorted(ROUNDS))}, and nothing else.")
-    desk.check_rounds(request, party.dim)
-    own = _read_again(desk, party, tables.data)
+    workplace.check_rounds(request, party.dim)
+    own = _read_again(workplace, party, tables.data)
     asked, order = _rows(request), request.order
     places = asked.positions(normalise(_ids(own), asked.forms), _secret(tables))
     rounds = Rounds(**{**(request.rounds or {}), "start": "one-shot"}) if request.rounds else None
@@ -163,14 +165,14 @@ def open_rounds(desk: Workplace, request: Request) -> RoundsDesk:
     present = found >= 0
     held = None if present.all() else present
     side = GuestSide(party, own.take(found[present]), held, rounds, len(order), request.host)
-    return RoundsDesk(desk, party, side, request)
+    return RoundsResponder(workplace, party, side, request)
 
 
 @dataclass
-class RoundsDesk:
+class RoundsResponder:
     """A guest during rounds: answers one word of the host after the other."""
 
-    desk: Workplace
+    workplace: Workplace
     party: Guest
     side: GuestSide
     request: Request
@@ -180,7 +182,7 @@ class RoundsDesk:
     def answer(self, said: dict[str, Any]) -> bytes:
         """Return the guest's message, empty where none is due."""
         gradient = said.get("gradient")
-        with self.desk.discreet():
+        with self.workplace.discreet():
             try:
                 if isinstance(gradient, bytes) and gradient:
                     self.side.backward(gradient)
@@ -205,15 +207,18 @@ class RoundsDesk:
         self.done += 1
         most = (self.request.rounds or {}).get("rounds")
         if most is not None and self.done > most:  # the policy was asked about so many, and no more
-            raise Refused(f"{self.desk.name} agreed to {most} rounds.")
+            raise Refused(f"{self.workplace.name} agreed to {most} rounds.")
         if self.done % AT_ONCE == 1 and most is not None:
-            self.desk.begin_rounds(self.request, min(AT_ONCE, most - self.done + 1))
+            self.workplace.begin_rounds(self.request, min(AT_ONCE, most - self.done + 1))
         return self.side.forward()
 
     def _close(self) -> bytes:
         message = self.side.close()
-        self.desk.keep_tuned(self.request, self.side.dim)
-        folder, before = model_folder(self.desk.kept(self.request.fingerprint)), self.desk.kept(self.request.model)
+        self.workplace.keep_tuned(self.request, self.side.dim)
+        folder, before = (
+            model_folder(self.workplace.kept(self.request.fingerprint)),
+            self.workplace.kept(self.request.model),
+        )
         self.party.save(folder)
         for name in (COLUMNS, ASKED):  # with these it is a model that can be asked for
             write_file(folder / name, (before / name).read_bytes(), private=True)
@@ -228,18 +233,18 @@ def _training(content: Any) -> Training:
         raise Refused(f"how to train cannot be read ({error}).") from None
 
 
-def _training_table(desk: Workplace, request: Request, tables: GuestTables) -> tuple[Table, Reading]:
+def _training_table(workplace: Workplace, request: Request, tables: GuestTables) -> tuple[Table, Reading]:
     """Read the columns that the request names and the policy allows."""
-    own = _read(desk, tables.data, id=tables.id, columns=None, types=tables.types)
+    own = _read(workplace, tables.data, id=tables.id, columns=None, types=tables.types)
     names = [str(name) for name in own.names if name not in tables.drop]
-    used = desk.check_policy(request, names).used_columns(request, names)
+    used = workplace.check_policy(request, names).used_columns(request, names)
     if not used:
-        raise Refused(f"{desk.name} has no column that it may use for this.")
+        raise Refused(f"{workplace.name} has no column that it may use for this.")
     own = own.select([own.names.index(name) for name in used])
     return own, Reading(tables.id, tuple(used), {str(name): kind for name, kind in own.kinds.items()})
 
 
-def _naming(desk: Workplace, request: Request, tables: GuestTables) -> Naming:
+def _naming(workplace: Workplace, request: Request, tables: GuestTables) -> Naming:
     """Return how the message names rows, as the host asks; with a secret, both must have the same."""
     secret = _secret(tables)
     if not request.naming.startswith("keyed"):
@@ -247,7 +252,7 @@ def _naming(desk: Workplace, request: Request, tables: GuestTables) -> Naming:
         return Naming("keyed", secret, request.forms) if agreed else Naming("hashed", forms=request.forms)
     if secret is None or request.naming != f"keyed {fingerprint(secret)}":
         raise Refused(
-            f"{request.host} names rows with a secret, and {desk.name} has {'none' if secret is None else 'another one'}; "
+            f"{request.host} names rows with a secret, and {workplace.name} has {'none' if secret is None else 'another one'}; "
             "give the guest the same file (federation start --secret)."
         )
     return Naming("keyed", secret, request.forms)
@@ -266,45 +271,45 @@ def _rows(request: Request) -> AgreedRows:
         raise Refused(str(error)) from None
 
 
-def _learnt(desk: Workplace, request: Request) -> Guest:
+def _learnt(workplace: Workplace, request: Request) -> Guest:
     """Return the guest as it learnt for this run, if its policy would still let it."""
-    folder = desk.kept(request.model)
-    known = desk.record.tally().has_model(request.model)  # what never left is not left by way of predictions
+    folder = workplace.kept(request.model)
+    known = workplace.record.tally().has_model(request.model)  # what never left is not left by way of predictions
     if not request.model or not known or not (folder / ASKED).exists():
-        raise Refused(f"{desk.name} has no model of run {request.run!r} as it is asked for; train again.")
+        raise Refused(f"{workplace.name} has no model of run {request.run!r} as it is asked for; train again.")
     party = Guest.load(folder)
     if party.run != request.run:
         raise Refused(f"the model that is asked for belongs to another run than {request.run!r}.")
-    desk.check_again(_asked(desk, folder / ASKED), folder)
+    workplace.check_again(_asked(workplace, folder / ASKED), folder)
     return party
 
 
-def _read_again(desk: Workplace, party: Guest, path: Path) -> Table:
+def _read_again(workplace: Workplace, party: Guest, path: Path) -> Table:
     """Read a table as it was read for learning."""
     assert party.reading is not None
     try:
-        return party.reading.read(path, desk.name)
+        return party.reading.read(path, workplace.name)
     except InputError as error:
         if not path.exists():
-            raise _gone(desk) from error
+            raise _gone(workplace) from error
         raise Failed(
-            f"the table of {desk.name} has changed: it no longer has the columns that the model was learnt from, or not of the "
-            "same kind. The guest's log says which."
+            f"the table of {workplace.name} has changed: it no longer has the columns that the model was learnt from, or not of "
+            "the same kind. The guest's log says which."
         ) from error
 
 
-def _read(desk: Workplace, path: Path, **how: Any) -> Table:
+def _read(workplace: Workplace, path: Path, **how: Any) -> Table:
     try:
-        return read_table(path, party=desk.name, **how)
+        return read_table(path, party=workplace.name, **how)
     except InputError as error:
         if not path.exists():
-            raise _gone(desk) from error
-        raise Failed(f"{desk.name} cannot read its table; its log says why.") from error
+            raise _gone(workplace) from error
+        raise Failed(f"{workplace.name} cannot read its table; its log says why.") from error
 
 
-def _gone(desk: Workplace) -> Failed:
+def _gone(workplace: Workplace) -> Failed:
     return Failed(
-        f"the table of {desk.name} is not there; the guest must put it back, or name another (federation start)."
+        f"the table of {workplace.name} is not there; the guest must put it back, or name another (federation start)."
     )
 
 

@@ -150,7 +150,7 @@ def purse(plan: Plan, name: str) -> Purse:
     return Purse(name, plan.of(name), plan.ledger(), SecretRandom())
 
 
-def attack(party: Guest, own: Table, most_rows: int = leakage.MOST_ROWS) -> list[leakage.Rebuilt]:
+def attack(party: Guest, own: Table, most_rows: int = leakage.MOST_ROWS) -> list[leakage.ColumnLeakage]:
     """Rebuild columns of a sample of rows from what the host would receive of them."""
     sample = np.random.default_rng(0).permutation(own.n_rows)[:most_rows]
     rows = replace(own.take(np.sort(sample)), ids=None)

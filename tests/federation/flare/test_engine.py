@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedonce.federation.flare.kits import Kit
-from fedonce.federation.status import Stand
+from fedonce.federation.status import GuestStatus
 
 pytest.importorskip("nvflare")
 
@@ -16,9 +16,9 @@ def test_too_few_guests_are_told_with_their_reasons_and_advice_that_fits(tmp_pat
     kit = Kit(tmp_path, "host", "bank", "127.0.0.1", 8002, "bank", ("shop", "telco"), "0.1.0", "00")
     engine = NvflareEngine(kit, {}, 0.0, tmp_path, least=2)
     reason = "dim 8 is above the 4 that shop allows (max_dim)"
-    engine.stands = {
-        "shop": Stand("shop", state="refused", reason=reason),
-        "telco": Stand("telco", state="received", bytes=1),
+    engine.statuses = {
+        "shop": GuestStatus("shop", state="refused", reason=reason),
+        "telco": GuestStatus("telco", state="received", bytes=1),
     }
     said = engine._too_few(["telco"])
     assert said == (
@@ -26,5 +26,5 @@ def test_too_few_guests_are_told_with_their_reasons_and_advice_that_fits(tmp_pat
         "refused: change what is asked for, or talk to the guest. Or train with fewer guests (min_guests). What arrived is kept: "
         "the same command goes on from there."
     )
-    engine.stands["shop"] = Stand("shop", state="late")
+    engine.statuses["shop"] = GuestStatus("shop", state="late")
     assert "shop: late. Wait longer for shop (deadline). Or train" in engine._too_few(["telco"])

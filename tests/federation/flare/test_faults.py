@@ -77,8 +77,8 @@ def test_killed_while_sending(federation):
     request = Request("bank", "shop", "large", "learn", fedonce.__version__, "random", 48, 32, seed=0)
     killed = []
 
-    def watch(stand):
-        if stand.state == "sending" and not killed:
+    def watch(status):
+        if status.state == "sending" and not killed:
             federation.kill("shop")
             killed.append(kept_message(federation, "shop"))
             federation.start("shop")
@@ -91,7 +91,7 @@ def test_killed_while_sending(federation):
         found = engine.collect(engine.asked)
     finally:
         engine.close()
-    assert engine.stands["shop"].tries == 2
+    assert engine.statuses["shop"].tries == 2
     assert found == {"shop": killed[0]}
     assert "was answered before" in federation.log("shop")
     federation.settle()

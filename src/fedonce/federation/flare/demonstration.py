@@ -196,7 +196,7 @@ class _Play:
                     RunFile.read(file),
                     self.out / "kits" / HOST,
                     self.out / "model",
-                    lambda stand: None,
+                    lambda status: None,
                     self.tell,
                     refit,
                 )
@@ -208,7 +208,7 @@ class _Play:
         predictions = "predictions_refit.csv" if refit else "predictions.csv"
         self.tell(f"fedonce federation predict new_{HOST}.csv --model model --out {predictions}")
         done = host_steps.predict(
-            self.out / f"new_{HOST}.csv", self.out / "model", 120.0, lambda stand: None, self.tell
+            self.out / f"new_{HOST}.csv", self.out / "model", 120.0, lambda status: None, self.tell
         )
         write_table(self.out / predictions, steps.columns_of(done.host, done.table, done.prediction))
         found = read_table(self.out / predictions, id=RUN["id"]).pop("prediction")[0]

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from fedonce.errors import AbsentPartyError, FederationError, MessageError
-from fedonce.federation.flare.jobqueue import AGAIN, AGAIN_AT_MOST, JobQueue
+from fedonce.federation.flare.jobqueue import LONGEST_RETRY, RETRY_SECONDS, JobQueue
 from fedonce.federation.flare.kits import Kit
 from fedonce.federation.request import Request
-from fedonce.federation.status import DONE, SILENCE, Stand, advice, plain, seconds, whole
+from fedonce.federation.status import DONE, SILENCE, GuestStatus, advice, plain, seconds, whole
 from fedonce.messages.envelope import read_bytes
 from fedonce.messages.representation import Representation
 from fedonce.party.storage import model_folder
@@ -70,14 +70,14 @@ class NvflareEngine:
     folder: Path
     least: int = 1
     check: Callable[[str, bytes], None] = no_check
-    watch: Callable[[Stand], None] = lambda stand: None
+    watch: Callable[[GuestStatus], None] = lambda status: None
     ask_rounds: Callable[[Rounds], Mapping[str, Request]] | None = None
     silence: float = SILENCE
     max_message: int = MESSAGE_LIMIT
-    stands: dict[str, Stand] = field(default_factory=dict, init=False)
+    statuses: dict[str, GuestStatus] = field(default_factory=dict, init=False)
     tuned: dict[str, str] = field(default_factory=dict, init=False)  # guests that closed rounds, and their new model
     gradients: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
-    live: dict[str, Stand] = field(default_factory=dict, init=False, repr=False)
+    live: dict[str, GuestStatus] = field(default_factory=dict, init=False, repr=False)
     turn: int = field(default=0, init=False, repr=False)  # of rounds: how many words there were
 
     def __post_init__(self) -> None:
@@ -105,143 +105,143 @@ class NvflareEngine:
         self.queue.connect()  # a server that is not there is told at once
         began = time.monotonic()
         self.queue.stop_others(asked)
-        self.stands = {name: self._stand(name, request) for name, request in asked.items()}
+        self.statuses = {name: self._first_status(name, request) for name, request in asked.items()}
         try:
             while self._open() and time.monotonic() < self.deadline:
-                for stand in self._open():
+                for status in self._open():
                     if time.monotonic() < self.deadline:  # a server that does not answer costs seconds a guest
-                        self._look(stand, asked[stand.guest], began)
+                        self._look(status, asked[status.guest], began)
                 self._pause()
         finally:
             self._give_up()
-        came = [name for name, stand in self.stands.items() if stand.bytes is not None]
+        came = [name for name, status in self.statuses.items() if status.bytes is not None]
         if len(came) < self.least:
             raise AbsentPartyError(self._too_few(came))
         return self.received()
 
     def received(self) -> dict[str, bytes]:
         """Return the files that came, by guest."""
-        came = {name: self._file(stand) for name, stand in self.stands.items() if stand.bytes is not None}
+        came = {name: self._file(status) for name, status in self.statuses.items() if status.bytes is not None}
         return {name: read_bytes(path, f"file of {name}", self.max_message) for name, path in came.items()}
 
     def close(self) -> None:
         """End the connection; rounds that were not closed end, too."""
-        for stand in self.live.values():
-            self.queue.stop(stand)
+        for status in self.live.values():
+            self.queue.stop(status)
         self.live = {}
         self.queue.close()
 
-    def _open(self) -> list[Stand]:
-        return [stand for stand in self.stands.values() if stand.state not in DONE]
+    def _open(self) -> list[GuestStatus]:
+        return [status for status in self.statuses.values() if status.state not in DONE]
 
     def _pause(self) -> None:
         """Wait for a moment, and for a longer one the longer nothing has happened: every look is a line in FLARE's audit."""
         if not self._open():
             return
         now = time.monotonic()
-        quiet = now - max(stand.changed for stand in self._open())
+        quiet = now - max(status.changed for status in self._open())
         time.sleep(max(0.0, min(PAUSE + quiet / 20, LONG_PAUSE, self.deadline - now)))
 
-    def _stand(self, name: str, request: Request) -> Stand:
+    def _first_status(self, name: str, request: Request) -> GuestStatus:
         """Return where a guest stands at the start: what arrived before is taken, and a job that was asked before goes on."""
         now = time.monotonic()
-        stand = Stand(name, request.fingerprint, what=request.what, heard=now, changed=now)
-        stand.job = self.queue.written_down().get(stand.fingerprint, {}).get("job")
-        if self._file(stand).exists():
-            self._accept(stand, self._file(stand))
-        return stand
+        status = GuestStatus(name, request.fingerprint, what=request.what, heard=now, changed=now)
+        status.job = self.queue.written_down().get(status.fingerprint, {}).get("job")
+        if self._file(status).exists():
+            self._accept(status, self._file(status))
+        return status
 
-    def _file(self, stand: Stand) -> Path:
-        return self.folder / f"{stand.fingerprint}.fedonce"
+    def _file(self, status: GuestStatus) -> Path:
+        return self.folder / f"{status.fingerprint}.fedonce"
 
-    def _part(self, stand: Stand) -> Path:
+    def _part(self, status: GuestStatus) -> Path:
         """Where a file is until it is whole and checked; large ones are in memory one at a time."""
-        return self.folder / f".{stand.fingerprint}.part"
+        return self.folder / f".{status.fingerprint}.part"
 
-    def _look(self, stand: Stand, request: Request, began: float) -> None:
+    def _look(self, status: GuestStatus, request: Request, began: float) -> None:
         """See how a guest's job goes, and do what is next."""
-        if stand.job is None:
-            if time.monotonic() >= stand.again:
-                self.queue.submit(stand, request)
+        if status.job is None:
+            if time.monotonic() >= status.again:
+                self.queue.submit(status, request)
             return
-        status = self.queue.status(stand)
-        if status is None:  # it is the server that is away, not the job
-            stand.heard = time.monotonic()
-        elif status.startswith("FINISHED"):
-            self._collect_ended(stand, status, began)
-        elif status != "RUNNING":
-            stand.heard = time.monotonic()
-            self.queue.note(stand, "queued")
-        elif told := self.queue.progress(stand):
-            self._collect_running(stand, told, began)
-        elif self._is_dumb(stand):  # its process at the server is gone, and the server has not noticed
-            self.queue.stop(stand)
-            self._conclude(stand, {"reason": "the job did not answer"}, False, began)
+        job_status = self.queue.status(status)
+        if job_status is None:  # it is the server that is away, not the job
+            status.heard = time.monotonic()
+        elif job_status.startswith("FINISHED"):
+            self._collect_ended(status, job_status, began)
+        elif job_status != "RUNNING":
+            status.heard = time.monotonic()
+            self.queue.note(status, "queued")
+        elif told := self.queue.progress(status):
+            self._collect_running(status, told, began)
+        elif self._is_silent(status):  # its process at the server is gone, and the server has not noticed
+            self.queue.stop(status)
+            self._conclude(status, {"reason": "the job did not answer"}, False, began)
 
-    def _is_dumb(self, stand: Stand) -> bool:
-        return time.monotonic() - stand.heard > self.silence
+    def _is_silent(self, status: GuestStatus) -> bool:
+        return time.monotonic() - status.heard > self.silence
 
-    def _collect_running(self, stand: Stand, told: Mapping[str, Any], began: float) -> None:
+    def _collect_running(self, status: GuestStatus, told: Mapping[str, Any], began: float) -> None:
         """Take what a running job has; that a job ends takes seconds for which nobody has to wait."""
         if told["state"] == "sent":
-            if self.queue.take(stand, self._part(stand)):
-                self._conclude(stand, told, True, began)
+            if self.queue.take(status, self._part(status)):
+                self._conclude(status, told, True, began)
         elif told.get("done"):
             if told["state"] == "silent":
-                self.queue.stop(stand)  # FLARE would wait for the guest's process
-            self._conclude(stand, told, False, began)
+                self.queue.stop(status)  # FLARE would wait for the guest's process
+            self._conclude(status, told, False, began)
 
-    def _collect_ended(self, stand: Stand, status: str, began: float) -> None:
+    def _collect_ended(self, status: GuestStatus, job_status: str, began: float) -> None:
         """Take what an ended job left behind."""
-        found = self.queue.download(stand, self._part(stand))
-        if found is None and not self._is_dumb(stand):
+        found = self.queue.download(status, self._part(status))
+        if found is None and not self._is_silent(status):
             return  # try again: the server may have had no time
         told, here = found or ({}, False)
-        why = f"the job ended without an answer ({status.partition(':')[2].lower()})"
-        self._conclude(stand, {"reason": why} | told, here, began)
+        why = f"the job ended without an answer ({job_status.partition(':')[2].lower()})"
+        self._conclude(status, {"reason": why} | told, here, began)
 
-    def _conclude(self, stand: Stand, told: Mapping[str, Any], here: bool, began: float) -> None:
+    def _conclude(self, status: GuestStatus, told: Mapping[str, Any], here: bool, began: float) -> None:
         """Note how a job went; without an answer, the guest is asked again."""
-        self.queue.release(stand)
-        stand.wire, stand.seconds, state = whole(told.get("wire")), seconds(told.get("seconds")), told.get("state")
+        self.queue.release(status)
+        status.wire, status.seconds, state = whole(told.get("wire")), seconds(told.get("seconds")), told.get("state")
         if state == "sent" and here:
-            stand.waited = round(time.monotonic() - began, 3)
-            self._accept(stand, self._part(stand))
+            status.waited = round(time.monotonic() - began, 3)
+            self._accept(status, self._part(status))
         elif state == "refused":
-            self.queue.note(stand, "refused", plain(told.get("reason")))
+            self.queue.note(status, "refused", plain(told.get("reason")))
         else:
-            stand.again = time.monotonic() + min(AGAIN * 2.0 ** min(stand.tries - 1, 10), AGAIN_AT_MOST)
-            stand.failure = plain(told.get("reason")) or (
+            status.again = time.monotonic() + min(RETRY_SECONDS * 2.0 ** min(status.tries - 1, 10), LONGEST_RETRY)
+            status.failure = plain(told.get("reason")) or (
                 "it went silent" if state == "silent" else "its answer was lost"
             )
-            self.queue.note(stand, "failed", stand.failure)
-        self.queue.write_down(stand)
+            self.queue.note(status, "failed", status.failure)
+        self.queue.write_down(status)
 
-    def _accept(self, stand: Stand, path: Path) -> None:
+    def _accept(self, status: GuestStatus, path: Path) -> None:
         """Keep a file that can be used; the guest whose file cannot is refused, with the reason."""
         try:
-            self.check(stand.guest, read_bytes(path, f"file of {stand.guest}", self.max_message))
+            self.check(status.guest, read_bytes(path, f"file of {status.guest}", self.max_message))
         except MessageError as error:
             path.unlink()
-            self.queue.note(stand, "refused", str(error))
+            self.queue.note(status, "refused", str(error))
             return
-        path.replace(self._file(stand))
-        stand.bytes = self._file(stand).stat().st_size
-        self.queue.note(stand, "received")
+        path.replace(self._file(status))
+        status.bytes = self._file(status).stat().st_size
+        self.queue.note(status, "received")
 
     def _give_up(self) -> None:
         """Stop waiting, and leave no job behind."""
         there = True  # a server that is away is not sought for every guest
-        for stand in self._open():
+        for status in self._open():
             if there:
-                self.queue.stop(stand)
+                self.queue.stop(status)
                 there = self.queue.connected
-            self.queue.note(stand, "late", stand.failure)
+            self.queue.note(status, "late", status.failure)
 
     def _too_few(self, answered: Sequence[str]) -> str:
         came = f"only {', '.join(answered)}" if answered else "nobody"
-        missing = [stand for stand in self.stands.values() if stand.bytes is None]
-        why = "".join(f" {str(stand).rstrip('.')}." for stand in missing)
+        missing = [status for status in self.statuses.values() if status.bytes is None]
+        why = "".join(f" {str(status).rstrip('.')}." for status in missing)
         return (
             f"At least {self.least} guest{'' if self.least == 1 else 's'} must answer, and {came} did.{why} {advice(missing)} "
             "What arrived is kept: the same command goes on from there."
@@ -254,17 +254,17 @@ class NvflareEngine:
         assert self.ask_rounds is not None
         asked = self.ask_rounds(rounds)
         self.queue.stop_others(asked)
-        self.live = {name: Stand(name, request.fingerprint, what="rounds") for name, request in asked.items()}
+        self.live = {name: GuestStatus(name, request.fingerprint, what="rounds") for name, request in asked.items()}
         end = time.monotonic() + READY
-        for name, stand in self.live.items():
-            self.queue.submit(stand, asked[name])
+        for name, status in self.live.items():
+            self.queue.submit(status, asked[name])
         while time.monotonic() < end and self._getting_ready():
-            for stand in self._getting_ready():
-                self._look_live(stand)
+            for status in self._getting_ready():
+                self._look_live(status)
             time.sleep(PAUSE)
-        for stand in list(self.live.values()):
-            if stand.state != "rounds":
-                self._lose(stand, stand.reason or "it did not get ready for rounds in time")
+        for status in list(self.live.values()):
+            if status.state != "rounds":
+                self._lose(status, status.reason or "it did not get ready for rounds in time")
         return self._words({name: {"word": "open"} for name in self.live})
 
     def begin_rounds(self, training: Training, order: int) -> None:
@@ -284,35 +284,35 @@ class NvflareEngine:
         closing = self._words({name: {"word": "close"} for name in self.live})
         self.tuned = {name: self.live[name].fingerprint for name in closing}
         self._count_rounds()
-        for stand in self.live.values():
-            self.queue.release(stand)
-            self.queue.write_down(stand)
+        for status in self.live.values():
+            self.queue.release(status)
+            self.queue.write_down(status)
         self.live = {}
         return closing
 
-    def _getting_ready(self) -> list[Stand]:
-        return [stand for stand in self.live.values() if stand.state not in ("rounds", *DONE)]
+    def _getting_ready(self) -> list[GuestStatus]:
+        return [status for status in self.live.values() if status.state not in ("rounds", *DONE)]
 
-    def _look_live(self, stand: Stand) -> None:
+    def _look_live(self, status: GuestStatus) -> None:
         """See whether a guest is ready for rounds, or will not be."""
-        status = self.queue.status(stand) or ""
+        job_status = self.queue.status(status) or ""
         told: Mapping[str, Any] | None = None
-        if status == "RUNNING":
-            told = self.queue.progress(stand)
-        elif status.startswith("FINISHED"):
-            told, _ = self.queue.download(stand, self._part(stand)) or ({}, False)
-        if told is not None and (told.get("done") or status != "RUNNING"):
-            stand.state, stand.reason = "refused", plain(told.get("reason")) or "its job for rounds ended"
+        if job_status == "RUNNING":
+            told = self.queue.progress(status)
+        elif job_status.startswith("FINISHED"):
+            told, _ = self.queue.download(status, self._part(status)) or ({}, False)
+        if told is not None and (told.get("done") or job_status != "RUNNING"):
+            status.state, status.reason = "refused", plain(told.get("reason")) or "its job for rounds ended"
 
     def _count_rounds(self) -> None:
         """Add what the wire carried during rounds, which each guest says at the end of its job."""
         end = time.monotonic() + LAST_WORD
         waiting = dict(self.live)
         while waiting and time.monotonic() < end:
-            for name, stand in list(waiting.items()):
-                told = self.queue.progress(stand)
+            for name, status in list(waiting.items()):
+                told = self.queue.progress(status)
                 if told is not None and told.get("done"):
-                    self.stands[name].wire = (self.stands[name].wire or 0) + (whole(told.get("wire")) or 0)
+                    self.statuses[name].wire = (self.statuses[name].wire or 0) + (whole(told.get("wire")) or 0)
                     del waiting[name]
             time.sleep(0.1)
 
@@ -335,34 +335,34 @@ class NvflareEngine:
             )
         return answers
 
-    def _post(self, stand: Stand, word: dict[str, Any]) -> None:
+    def _post(self, status: GuestStatus, word: dict[str, Any]) -> None:
         """Hand a word to the server. The same turn counts once there: what may have been lost can be posted again."""
         for _ in range(POSTS):
-            if self.queue.say(stand, "post", turn=self.turn, **word):
+            if self.queue.say(status, "post", turn=self.turn, **word):
                 return
 
-    def _fetch(self, stand: Stand, end: float) -> bytes | None:
+    def _fetch(self, status: GuestStatus, end: float) -> bytes | None:
         """Return a guest's answer; a guest that gives none is out of the rounds."""
         reason = ""
         while True:  # once at least: what an earlier guest took long for, this one may have long since answered
-            told = self.queue.say(stand, "fetch", turn=self.turn)
+            told = self.queue.say(status, "fetch", turn=self.turn)
             if told is not None and told.get("state") == "here":
                 values = base64.b64decode(told.get("message") or "")
-                answer, reason = _readable(values, stand.guest, self.asked[stand.guest].dim)
+                answer, reason = _readable(values, status.guest, self.asked[status.guest].dim)
                 if not reason:
                     return answer
             if (told is not None and told.get("state") != "waiting") or time.monotonic() >= end:
                 reason = reason or plain((told or {}).get("reason"))
                 break
             time.sleep(0.0 if told else PAUSE)  # the connection failed, or the job did; one of them may come back
-        self._lose(stand, reason or "it no longer answers")
+        self._lose(status, reason or "it no longer answers")
         return None
 
-    def _lose(self, stand: Stand, reason: str) -> None:
+    def _lose(self, status: GuestStatus, reason: str) -> None:
         """Go on without a guest."""
-        self.queue.stop(stand)
-        self.live.pop(stand.guest, None)
-        self.watch(replace(stand, state="lost", reason=reason))
+        self.queue.stop(status)
+        self.live.pop(status.guest, None)
+        self.watch(replace(status, state="lost", reason=reason))
 
 
 def _readable(answer: bytes, guest: str, dim: int) -> tuple[bytes, str]:

@@ -25,7 +25,7 @@ from fedonce.federation.flare.jobs import CHANNEL, MESSAGE, PATIENCE, PROGRESS, 
 from fedonce.federation.status import SILENCE
 
 if TYPE_CHECKING:
-    from fedonce.federation.tasks import RoundsDesk
+    from fedonce.federation.tasks import RoundsResponder
 
 ALIVE = 2.0  # seconds between two signs of life
 CHUNK, CHUNK_SECONDS = 1 << 20, 60.0
@@ -47,7 +47,7 @@ class Answer(Executor):  # type: ignore[misc]
         super().__init__()
         self.patience = patience
         self.told: dict[str, Any] = {"state": "starting"}
-        self.rounds: RoundsDesk | None = None
+        self.rounds: RoundsResponder | None = None
         self.last_word = 0.0
         self.closed = threading.Event()
 
@@ -74,7 +74,7 @@ class Answer(Executor):  # type: ignore[misc]
 
     def _answer(self, fl_ctx: FLContext, abort_signal: Signal) -> str:
         from fedonce.errors import MessageError
-        from fedonce.federation.answer import Desk
+        from fedonce.federation.answer import Responder
         from fedonce.federation.workplace import Refused
         from fedonce.messages.envelope import read_bytes
 
@@ -84,13 +84,13 @@ class Answer(Executor):  # type: ignore[misc]
         except MessageError as error:
             logger.warning("%s", error)
             raise Refused("the request is too large, or no file of fedonce's.") from None
-        desk = Desk.of(
+        responder = Responder.of(
             Path(workspace.get_root_dir()), fl_ctx.get_identity_name(), self._tell, lambda: abort_signal.triggered
         )
-        request = desk.read(data)
+        request = responder.read(data)
         if request.what == "rounds":
-            return self._serve_rounds(desk.open_rounds(request), fl_ctx, abort_signal)
-        message = desk.answer(request)
+            return self._serve_rounds(responder.open_rounds(request), fl_ctx, abort_signal)
+        message = responder.answer(request)
         self._tell("sending")
         self._send(message, fl_ctx, abort_signal)
         return "sent"
@@ -110,9 +110,9 @@ class Answer(Executor):  # type: ignore[misc]
             time.sleep(1.0)
         raise Failed("the message is finished, and could not be sent; it is kept, and will be sent when asked again")
 
-    def _serve_rounds(self, desk: RoundsDesk, fl_ctx: FLContext, abort_signal: Signal) -> str:
+    def _serve_rounds(self, responder: RoundsResponder, fl_ctx: FLContext, abort_signal: Signal) -> str:
         """Answer the host's words until it closes the rounds, or says nothing for long."""
-        self.rounds, self.last_word = desk, time.monotonic()
+        self.rounds, self.last_word = responder, time.monotonic()
         fl_ctx.get_engine().register_aux_message_handler(ROUND, self._round)
         self._tell("rounds")
         while not self.closed.wait(0.2) and not abort_signal.triggered:

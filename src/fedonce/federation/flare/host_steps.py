@@ -29,7 +29,7 @@ from fedonce.federation.flare.engine import NvflareEngine
 from fedonce.federation.flare.kits import Kit, open_kit
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
-from fedonce.federation.status import Stand
+from fedonce.federation.status import GuestStatus
 from fedonce.jobs import steps
 from fedonce.messages.keys import read_secret
 from fedonce.messages.representation import Representation
@@ -48,7 +48,7 @@ from fedonce.system.text import Tell
 FOLDER, FACTS, EVENTS, RECEIVED = "federation", "run.json", "events.jsonl", "received"
 ALIGNMENT = ("alignment.request", "alignment.state")
 
-Watch = Callable[[Stand], None]
+Watch = Callable[[GuestStatus], None]
 
 
 @dataclass
@@ -59,10 +59,10 @@ class Log:
     watch: Watch
     stage: str = "learn"
 
-    def __call__(self, stand: Stand) -> None:
+    def __call__(self, status: GuestStatus) -> None:
         """Write a line, and pass the news on."""
-        self.write(stage=self.stage, **stand.told)
-        self.watch(stand)
+        self.write(stage=self.stage, **status.told)
+        self.watch(status)
 
     def write(self, **event: Any) -> None:
         """Write a line."""
@@ -79,9 +79,9 @@ class Outcome:
     host: Host
     rows: int
     fitted: protocol.Fitted
-    stands: dict[str, Stand]
+    statuses: dict[str, GuestStatus]
     lost: dict[str, str]
-    aligned: dict[str, Stand]
+    aligned: dict[str, GuestStatus]
 
     @property
     def told(self) -> dict[str, Any]:
@@ -90,30 +90,32 @@ class Outcome:
         return {
             "host": self.host.name, "run": self.host.run, "rows": self.rows, "task": self.host.task,
             "took part": list(traffic.per_guest),
-            **_by_state(self.stands), "lost in rounds": self.lost,
-            "guests": {name: _figures(stand, traffic, self.fitted) for name, stand in self.stands.items()},
+            **_by_state(self.statuses), "lost in rounds": self.lost,
+            "guests": {name: _figures(status, traffic, self.fitted) for name, status in self.statuses.items()},
             "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,
             "id bytes": traffic.id_bytes, "bytes to guests": traffic.bytes_to_guests, "rounds": traffic.rounds,
-            "alignment bytes": sum(stand.bytes or 0 for stand in self.aligned.values()),
-            "wire bytes": sum(stand.wire or 0 for stand in (*self.stands.values(), *self.aligned.values())),
+            "alignment bytes": sum(status.bytes or 0 for status in self.aligned.values()),
+            "wire bytes": sum(status.wire or 0 for status in (*self.statuses.values(), *self.aligned.values())),
             "epsilon": None if self.host.ledger is None else self.host.ledger.epsilon(),
         }  # fmt: skip
 
 
-def _by_state(stands: Mapping[str, Stand]) -> dict[str, Any]:
+def _by_state(statuses: Mapping[str, GuestStatus]) -> dict[str, Any]:
     return {
-        "late": [name for name, stand in stands.items() if stand.state == "late"],
-        "refused": {name: stand.reason for name, stand in stands.items() if stand.state == "refused"},
-        "failed": {name: stand.reason for name, stand in stands.items() if stand.state == "late" and stand.reason},
+        "late": [name for name, status in statuses.items() if status.state == "late"],
+        "refused": {name: status.reason for name, status in statuses.items() if status.state == "refused"},
+        "failed": {
+            name: status.reason for name, status in statuses.items() if status.state == "late" and status.reason
+        },
     }
 
 
-def _figures(stand: Stand, traffic: Traffic, fitted: protocol.Fitted) -> dict[str, Any]:
-    sent = fitted.representations.get(stand.guest)
+def _figures(status: GuestStatus, traffic: Traffic, fitted: protocol.Fitted) -> dict[str, Any]:
+    sent = fitted.representations.get(status.guest)
     return {
-        "state": stand.state, "overlap": fitted.overlap.get(stand.guest, 0.0), "bytes": traffic.per_guest.get(stand.guest, 0),
-        "payload bytes": 0 if sent is None else sent.payload_bytes, "wire bytes": stand.wire, "seconds": stand.seconds,
-        "waited": stand.waited, "jobs": stand.tries,
+        "state": status.state, "overlap": fitted.overlap.get(status.guest, 0.0), "bytes": traffic.per_guest.get(status.guest, 0),
+        "payload bytes": 0 if sent is None else sent.payload_bytes, "wire bytes": status.wire, "seconds": status.seconds,
+        "waited": status.waited, "jobs": status.tries,
     }  # fmt: skip
 
 
@@ -131,9 +133,9 @@ class HostRun:
     end: float
     secret: bytes | None
     lost: dict[str, str] = field(default_factory=dict)
-    left_out: dict[str, Stand] = field(default_factory=dict)  # guests that an alignment found no row of
+    left_out: dict[str, GuestStatus] = field(default_factory=dict)  # guests that an alignment found no row of
     agreed: dict[str, bytes] = field(default_factory=dict)
-    aligned: dict[str, Stand] = field(default_factory=dict)
+    aligned: dict[str, GuestStatus] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -166,10 +168,10 @@ class HostRun:
         finally:
             engine.close()
 
-    def _watch(self, stand: Stand) -> None:
-        if stand.state == "lost":
-            self.lost[stand.guest] = stand.reason
-        self.log(stand)
+    def _watch(self, status: GuestStatus) -> None:
+        if status.state == "lost":
+            self.lost[status.guest] = status.reason
+        self.log(status)
 
     def _ask(self, guest: str, what: str, **more: Any) -> Request:
         rows = self.agreed.get(guest)
@@ -225,8 +227,8 @@ class HostRun:
         half = (time.monotonic() + self.end) / 2  # who does not align in time leaves the others time to learn
         with self._engine(asked, check, half) as engine:
             engine.collect(asked)
-        self.aligned = engine.stands
-        self.left_out = {name: stand for name, stand in engine.stands.items() if stand.bytes is None}
+        self.aligned = engine.statuses
+        self.left_out = {name: status for name, status in engine.statuses.items() if status.bytes is None}
         if self.file.reveal == "both":
             for name, found in matched.items():
                 shared = ids[found.positions]
@@ -279,7 +281,7 @@ def _fit(file: RunFile, opened: Kit, out: Path, watch: Watch, tell: Tell, refit:
     training = _prepare(file, opened, out, watch, tell)
     training.log.write(stage="start", run=file.run, guests=list(file.guests), version=fedonce.__version__)
     fitted, engine = training.run()
-    stands = training.left_out | engine.stands
+    statuses = training.left_out | engine.statuses
     messages = engine.received()
     party = training.party
     models = {name: engine.tuned.get(name) or training.model_of(name) for name in party.dims}
@@ -288,7 +290,7 @@ def _fit(file: RunFile, opened: Kit, out: Path, watch: Watch, tell: Tell, refit:
              "secret": None if file.secret is None else str(file.secret.resolve()),
              "max_message": file.max_message, "max_memory": file.max_memory}  # fmt: skip
     write_file(training.folder / FACTS, json.dumps(facts, indent=2).encode(), private=True)
-    outcome = Outcome(party, training.own.n_rows, fitted, stands, training.lost, training.aligned)
+    outcome = Outcome(party, training.own.n_rows, fitted, statuses, training.lost, training.aligned)
     training.log.write(stage="end", **outcome.told)
     return outcome
 
@@ -331,7 +333,7 @@ class Predicted:
     host: Host
     table: Table
     prediction: protocol.Prediction
-    stands: dict[str, Stand]
+    statuses: dict[str, GuestStatus]
 
     @property
     def told(self) -> dict[str, Any]:
@@ -340,10 +342,10 @@ class Predicted:
         return {
             "rows": self.table.n_rows,
             "guests": self.prediction.overlap,
-            "absent": list(self.prediction.absent), **_by_state(self.stands),
-            "seconds": {name: stand.seconds for name, stand in self.stands.items()},
+            "absent": list(self.prediction.absent), **_by_state(self.statuses),
+            "seconds": {name: status.seconds for name, status in self.statuses.items()},
             "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,
-            "wire bytes": sum(stand.wire or 0 for stand in self.stands.values()),
+            "wire bytes": sum(status.wire or 0 for status in self.statuses.values()),
         }  # fmt: skip
 
 
@@ -390,15 +392,15 @@ def predict(
     finally:
         engine.close()
         shutil.rmtree(folder, ignore_errors=True)
-    done = Predicted(party, own, prediction, engine.stands)
+    done = Predicted(party, own, prediction, engine.statuses)
     log.write(stage="predicted", **done.told)
-    (care or steps.Care()).check(party, prediction, _reasons(engine.stands))
+    (care or steps.Care()).check(party, prediction, _reasons(engine.statuses))
     return done
 
 
-def _reasons(stands: Mapping[str, Stand]) -> dict[str, str]:
+def _reasons(statuses: Mapping[str, GuestStatus]) -> dict[str, str]:
     """Return why guests did not answer, where that is known."""
-    return {name: stand.reason or stand.state for name, stand in stands.items() if stand.bytes is None}
+    return {name: status.reason or status.state for name, status in statuses.items() if status.bytes is None}
 
 
 def _facts(model: Path) -> dict[str, Any]:

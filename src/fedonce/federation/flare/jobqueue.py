@@ -24,12 +24,12 @@ from fedonce.federation.flare.jobs import ANSWERS, write_job
 from fedonce.federation.flare.kits import Kit
 from fedonce.federation.flare.sites import close_session, open_session
 from fedonce.federation.request import Request
-from fedonce.federation.status import SAID, SILENCE, Stand, whole
+from fedonce.federation.status import KNOWN_STATES, SILENCE, GuestStatus, whole
 from fedonce.system.disk import write_file
 from fedonce.system.sizes import MESSAGE_LIMIT
 
 JOBS = "jobs.json"
-AGAIN, AGAIN_AT_MOST = 3.0, 60.0  # seconds before a job is submitted anew; the more often it failed, the more
+RETRY_SECONDS, LONGEST_RETRY = 3.0, 60.0  # seconds before a job is submitted anew; the more often it failed, the more
 # Errors of FLARE that are about the job alone: it is not running yet, or no longer, and the connection is good.
 _ABOUT_JOB = ("JobNotRunning", "NoReply", "InternalError", "JobNotDone", "ClientsStillRunning")
 
@@ -56,7 +56,7 @@ class JobQueue:
 
     kit: Kit
     folder: Path
-    watch: Callable[[Stand], None]
+    watch: Callable[[GuestStatus], None]
     silence: float = SILENCE
     limit: int = MESSAGE_LIMIT
     ended: list[str] = field(default_factory=list, init=False)  # jobs that ended, or will, and have nothing to give
@@ -81,61 +81,61 @@ class JobQueue:
         if session is not None:
             close_session(session)
 
-    def submit(self, stand: Stand, request: Request) -> None:
+    def submit(self, status: GuestStatus, request: Request) -> None:
         """Put a request into the queue of a guest."""
         with tempfile.TemporaryDirectory() as folder:
-            name = f"{request.what} {request.run} {stand.guest}"
-            job = write_job(Path(folder), name, {stand.guest: request.to_bytes()}, self.silence, self.limit)
+            name = f"{request.what} {request.run} {status.guest}"
+            job = write_job(Path(folder), name, {status.guest: request.to_bytes()}, self.silence, self.limit)
             submitted = self._call("submit_job", str(job))
         if submitted is None:
-            stand.again = time.monotonic() + AGAIN
+            status.again = time.monotonic() + RETRY_SECONDS
             return
-        stand.job, stand.tries, stand.heard = submitted, stand.tries + 1, time.monotonic()
-        self.write_down(stand)
-        self.note(stand, "queued")
+        status.job, status.tries, status.heard = submitted, status.tries + 1, time.monotonic()
+        self.write_down(status)
+        self.note(status, "queued")
 
-    def status(self, stand: Stand) -> str | None:
+    def status(self, status: GuestStatus) -> str | None:
         """Return FLARE's word for where a job is; None: not known now."""
-        meta = self._call_about(stand, "get_job_meta")
+        meta = self._call_about(status, "get_job_meta")
         return None if meta is None else str(meta.get("status", ""))
 
-    def progress(self, stand: Stand) -> dict[str, Any] | None:
+    def progress(self, status: GuestStatus) -> dict[str, Any] | None:
         """Return what a running job says of its guest, and note it; None where it says nothing."""
-        told = self._call_about(stand, "do_app_command", "progress", {"guest": stand.guest})
-        state = ((told or {}).get("guests") or {}).get(stand.guest)
+        told = self._call_about(status, "do_app_command", "progress", {"guest": status.guest})
+        state = ((told or {}).get("guests") or {}).get(status.guest)
         if not isinstance(state, dict) or not isinstance(state.get("state"), str):
             return None
-        stand.heard = time.monotonic()
+        status.heard = time.monotonic()
         if not state.get("done"):
-            word = state["state"] if state["state"] in SAID else "starting"
-            self.note(stand, word, epoch=(whole(state.get("epoch")), whole(state.get("epochs"))))
+            word = state["state"] if state["state"] in KNOWN_STATES else "starting"
+            self.note(status, word, epoch=(whole(state.get("epoch")), whole(state.get("epochs"))))
         return state
 
-    def take(self, stand: Stand, path: Path) -> bool:
+    def take(self, status: GuestStatus, path: Path) -> bool:
         """Take a message out of a running job into a file, piece by piece; tell whether all of it is there."""
         path.unlink(missing_ok=True)
         path.touch(mode=0o600)
         with path.open("wb") as file:
             while True:
-                told = self.say(stand, "take", start=file.tell()) or {}
+                told = self.say(status, "take", start=file.tell()) or {}
                 if told.get("state") != "here":
                     return told.get("state") == "taken"
                 file.write(base64.b64decode(told["piece"]))
                 if file.tell() > self.limit:
                     return True  # no more of it: whoever reads it refuses it by its size
 
-    def download(self, stand: Stand, path: Path) -> tuple[dict[str, Any], bool] | None:
+    def download(self, status: GuestStatus, path: Path) -> tuple[dict[str, Any], bool] | None:
         """Return what an ended job noted, and whether the guest's file was there, which is then `path`; None: not now."""
         with tempfile.TemporaryDirectory() as folder:
-            place = self._call_about(stand, "download_job_result", folder)
+            place = self._call_about(status, "download_job_result", folder)
             if place is None:
                 return None
             answers = Path(place) / "workspace" / ANSWERS
             try:
-                told = json.loads((answers / f"{stand.guest}.json").read_text(encoding="utf-8"))
+                told = json.loads((answers / f"{status.guest}.json").read_text(encoding="utf-8"))
             except (OSError, ValueError):
                 told = {}
-            file = answers / f"{stand.guest}.fedonce"
+            file = answers / f"{status.guest}.fedonce"
             here = file.exists()
             if here:
                 path.unlink(missing_ok=True)
@@ -144,17 +144,17 @@ class JobQueue:
             shutil.rmtree(place, ignore_errors=True)
         return (told if isinstance(told, dict) else {}), here
 
-    def say(self, stand: Stand, command: str, **content: Any) -> dict[str, Any] | None:
+    def say(self, status: GuestStatus, command: str, **content: Any) -> dict[str, Any] | None:
         """Give a running job a command, and return its answer; None where there is none."""
-        told = self._call_about(stand, "do_app_command", command, {"guest": stand.guest, **content})
+        told = self._call_about(status, "do_app_command", command, {"guest": status.guest, **content})
         return told if isinstance(told, dict) else None
 
-    def stop(self, stand: Stand) -> None:
+    def stop(self, status: GuestStatus) -> None:
         """End a job. One that cannot be ended now stays written down: who starts again finds it."""
-        job = stand.job
-        if job is not None and self._call_about(stand, "abort_job") is not None:
-            self.release(stand)
-        self.write_down(stand)
+        job = status.job
+        if job is not None and self._call_about(status, "abort_job") is not None:
+            self.release(status)
+        self.write_down(status)
 
     def stop_others(self, asked: Mapping[str, Request]) -> None:
         """End jobs of an earlier start of this host that ask the same guests for something that is not wanted any more."""
@@ -162,23 +162,23 @@ class JobQueue:
             request = asked.get(str(job.get("guest")))
             if request is not None and request.what == job.get("what") and request.fingerprint != fingerprint:
                 self._call("abort_job", str(job.get("job")))
-                self.write_down(Stand(request.guest, fingerprint))
+                self.write_down(GuestStatus(request.guest, fingerprint))
 
-    def release(self, stand: Stand) -> None:
+    def release(self, status: GuestStatus) -> None:
         """Have no more to do with a guest's job."""
-        if stand.job is not None:
-            self.ended.append(stand.job)
-        stand.job = None
+        if status.job is not None:
+            self.ended.append(status.job)
+        status.job = None
 
     def note(
-        self, stand: Stand, state: str, reason: str = "", epoch: tuple[int | None, int | None] = (None, None)
+        self, status: GuestStatus, state: str, reason: str = "", epoch: tuple[int | None, int | None] = (None, None)
     ) -> None:
         """Note where a guest stands, and tell it where it is news."""
-        before = (stand.state, stand.reason, stand.epoch, stand.epochs)
-        stand.state, stand.reason, stand.epoch, stand.epochs = state, reason, *epoch
+        before = (status.state, status.reason, status.epoch, status.epochs)
+        status.state, status.reason, status.epoch, status.epochs = state, reason, *epoch
         if before != (state, reason, *epoch):
-            stand.changed = time.monotonic()
-            self.watch(stand)
+            status.changed = time.monotonic()
+            self.watch(status)
 
     def written_down(self) -> dict[str, dict[str, Any]]:
         """Return the jobs that are written down, by the fingerprints of their requests."""
@@ -188,19 +188,19 @@ class JobQueue:
         except (OSError, ValueError, AttributeError):
             return {}
 
-    def write_down(self, stand: Stand) -> None:
+    def write_down(self, status: GuestStatus) -> None:
         """Write down which job asks whom, or that none does."""
-        jobs = {name: job for name, job in self.written_down().items() if name != stand.fingerprint}
-        if stand.job is not None:
-            jobs[stand.fingerprint] = {"guest": stand.guest, "what": stand.what, "job": stand.job}
+        jobs = {name: job for name, job in self.written_down().items() if name != status.fingerprint}
+        if status.job is not None:
+            jobs[status.fingerprint] = {"guest": status.guest, "what": status.what, "job": status.job}
         write_file(self.folder / JOBS, json.dumps(jobs).encode(), private=True)
 
-    def _call_about(self, stand: Stand, method: str, *arguments: Any) -> Any:
+    def _call_about(self, status: GuestStatus, method: str, *arguments: Any) -> Any:
         """Call FLARE about a guest's job; None where it did not work."""
-        job = stand.job
+        job = status.job
         if job is None:
             return None
-        return self._call(method, job, *arguments, lost=lambda: setattr(stand, "job", None))
+        return self._call(method, job, *arguments, lost=lambda: setattr(status, "job", None))
 
     def _call(self, method: str, *arguments: Any, lost: Callable[[], None] = lambda: None) -> Any:
         """Call FLARE; None where it did not work. `lost` is called where the server does not know the job."""

@@ -38,7 +38,7 @@ ANSWERED = {
     "StartJobProcessor",
 }
 # What a job's description may not hold: other ways to run it (containers, other interpreters), and what we have no use for.
-ODD = ("launcher_spec", "resource_spec", "scope", "stats_pool_config", "edge_method", "custom_props")
+REFUSED_JOB_KEYS = ("launcher_spec", "resource_spec", "scope", "stats_pool_config", "edge_method", "custom_props")
 
 logger = logging.getLogger("fedonce.federation.flare.process")  # this module runs as __main__
 
@@ -132,7 +132,7 @@ def _guard_jobs() -> None:
     ) -> tuple[bool, str]:
         signer = Person(submitter_name, submitter_org, submitter_role)  # by its certificate, where the job is signed
         allowed, error = AuthorizationService.authorize(AuthzContext("submit_job", signer, signer))
-        odd = next((key for key in ODD if (job_meta or {}).get(key)), None)
+        odd = next((key for key in REFUSED_JOB_KEYS if (job_meta or {}).get(key)), None)
         if allowed and odd is not None:
             allowed, error = False, f"a job may not say {odd!r}"
             logger.warning("refused: %s", error)

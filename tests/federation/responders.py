@@ -1,4 +1,4 @@
-"""A guest at its desk, for tests that start no process: its table, its policy, and what a host asks of it."""
+"""Who answers for a guest, for tests that start no process: its table, its policy, and what a host asks of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 import fedonce
 from fedonce import read_table
-from fedonce.federation.answer import Desk
+from fedonce.federation.answer import Responder
 from fedonce.federation.request import Request
 from fedonce.federation.tables import GuestTables
 from fedonce.learners import make
@@ -18,22 +18,22 @@ from fedonce.rows import alignment
 from tests.federation.parties import write_csv
 
 
-def a_desk(folder, rows=120, columns=4, policy="", told=lambda *news: None) -> Desk:
+def a_desk(folder, rows=120, columns=4, policy="", told=lambda *news: None) -> Responder:
     """Write a table of columns c0, c1, ... and a policy, and return the guest that has them."""
     write_csv(folder / "shop.csv", np.random.default_rng(0).standard_normal((rows, columns)), range(rows), 0)
     (folder / "public.toml").write_text("bounds = [-6, 6]\n")
     tables = GuestTables(folder / "shop.csv", "customer", public=folder / "public.toml")
     tables.to_file(folder / "guest.toml")
     (folder / "policy.toml").write_text(policy)
-    return Desk(folder, "shop", told)
+    return Responder(folder, "shop", told)
 
 
 def asks(what="learn", run="churn", **settings) -> Request:
     return Request("bank", "shop", run, what, fedonce.__version__, **{"learner": "pca", "dim": 2} | settings)
 
 
-def rows_of(desk, ids=None, run="churn") -> bytes:
-    own = read_table(desk.kit / "shop.csv", id="customer").ids if ids is None else ids
+def rows_of(responder, ids=None, run="churn") -> bytes:
+    own = read_table(responder.kit / "shop.csv", id="customer").ids if ids is None else ids
     return alignment.agreed_rows(np.array(own, dtype=object), "bank", "shop", run)
 
 
