@@ -18,7 +18,7 @@ from fedonce.rows import alignment
 from tests.federation.parties import write_csv
 
 
-def a_desk(folder, rows=120, columns=4, policy="", told=lambda *news: None) -> Responder:
+def a_responder(folder, rows=120, columns=4, policy="", told=lambda *news: None) -> Responder:
     """Write a table of columns c0, c1, ... and a policy, and return the guest that has them."""
     write_csv(folder / "shop.csv", np.random.default_rng(0).standard_normal((rows, columns)), range(rows), 0)
     (folder / "public.toml").write_text("bounds = [-6, 6]\n")

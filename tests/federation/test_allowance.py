@@ -19,7 +19,7 @@ from fedonce.federation.workplace import Failed, Refused
 from fedonce.messages.representation import Representation
 from fedonce.rows.alignment import AgreedRows
 from fedonce.training.settings import Training
-from tests.federation.responders import a_desk, asks, plan_of, rows_of, values_of
+from tests.federation.responders import a_responder, asks, plan_of, rows_of, values_of
 
 MANY = "max_learnings = 1000\nmax_learnings_per_year = 1000\n"
 
@@ -44,7 +44,7 @@ def lines(responder, what=None):
 
 
 def test_nine_learnings_of_one_column_each(tmp_path):
-    responder = a_desk(tmp_path, columns=9, policy="max_dim = 1\n")
+    responder = a_responder(tmp_path, columns=9, policy="max_dim = 1\n")
     one_by_one = [asks(dim=1, columns=(f"c{j}",)) for j in range(9)]
     assert answered(responder, one_by_one) == ([], 9)
     with pytest.raises(
@@ -54,7 +54,7 @@ def test_nine_learnings_of_one_column_each(tmp_path):
 
 
 def test_a_guest_may_let_the_host_choose_and_still_counts(tmp_path):
-    responder = a_desk(tmp_path, columns=9, policy="max_dim = 1\nmin_columns = 1\n")
+    responder = a_responder(tmp_path, columns=9, policy="max_dim = 1\nmin_columns = 1\n")
     answers, refused = answered(responder, [asks(dim=1, columns=(f"c{j}",)) for j in range(9)])
     assert (len(answers), refused) == (1, 8)
     runs = [asks(run=f"run {j}", dim=1, columns=(f"c{j}",)) for j in range(9)]
@@ -66,7 +66,7 @@ def test_a_guest_may_let_the_host_choose_and_still_counts(tmp_path):
 
 
 def test_sixty_seeds_are_one_answer(tmp_path):
-    responder = a_desk(tmp_path, policy="min_noise = 1\n")
+    responder = a_responder(tmp_path, policy="min_noise = 1\n")
     answers, refused = answered(responder, [asks(noise=1.0, seed=seed) for seed in range(60)])
     assert (len(answers), refused) == (1, 59)
 
@@ -80,7 +80,7 @@ def clean(responder, request):
 
 
 def test_seeds_that_give_the_same_model_give_the_same_noise(tmp_path):
-    responder = a_desk(tmp_path, policy=MANY + "min_noise = 1\nmax_values_per_row = 1000\n")
+    responder = a_responder(tmp_path, policy=MANY + "min_noise = 1\nmax_values_per_row = 1000\n")
     sent = [values_of(responder.answer(asks(noise=1.0, seed=seed))) for seed in range(6)]
     other_run = values_of(responder.answer(asks(run="other", noise=1.0)))
     for each in (*sent, other_run):
@@ -88,7 +88,7 @@ def test_seeds_that_give_the_same_model_give_the_same_noise(tmp_path):
 
 
 def test_predictions_with_other_nonces_and_subsets_cannot_be_averaged(tmp_path):
-    responder = a_desk(tmp_path, policy="min_noise = 1\n")
+    responder = a_responder(tmp_path, policy="min_noise = 1\n")
     request = asks(noise=1.0, bits=32)
     responder.answer(request)
     ids = read_table(responder.kit / "shop.csv", id="customer").ids
@@ -109,7 +109,7 @@ def test_predictions_with_other_nonces_and_subsets_cannot_be_averaged(tmp_path):
 
 
 def test_the_training_message_and_a_prediction_have_the_same_noise(tmp_path):
-    responder = a_desk(tmp_path, policy="min_noise = 1\n")
+    responder = a_responder(tmp_path, policy="min_noise = 1\n")
     rows = rows_of(responder)
     learnt = responder.answer(asks(noise=1.0, naming="agreed", rows=rows))
     model = asks(noise=1.0, naming="agreed", rows=rows).fingerprint
@@ -118,7 +118,7 @@ def test_the_training_message_and_a_prediction_have_the_same_noise(tmp_path):
 
 
 def test_the_key_of_the_noise_is_the_owner_s_alone_and_stays(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     responder.answer(asks(noise=1.0))
     key = responder.kit / ANSWERS / "noise.key"
     first = key.read_bytes()
@@ -154,20 +154,20 @@ def side_by_side(responder, requests):
 
 @pytest.mark.parametrize("policy", ["", MANY], ids=["default", "many learnings"])
 def test_a_budget_asked_for_three_times_side_by_side_is_spent_once(tmp_path, policy):
-    responder = a_desk(tmp_path, policy=policy)
+    responder = a_responder(tmp_path, policy=policy)
     plan = plan_of()
     assert len(side_by_side(responder, [asks(plan=plan, seed=seed) for seed in range(3)])) == 1
     assert len(lines(responder, "intended")) == 1
 
 
 def test_three_learnings_side_by_side_are_one(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     assert len(side_by_side(responder, [asks(seed=seed) for seed in range(3)])) == 1
 
 
 def test_runs_side_by_side_do_not_pass_the_year_s_count(tmp_path, monkeypatch):
     """They learn at the same time, and only as many answers leave as there is room for."""
-    responder = a_desk(tmp_path, policy="max_learnings_per_year = 2\n")
+    responder = a_responder(tmp_path, policy="max_learnings_per_year = 2\n")
     together = threading.Barrier(4)
     learn = tasks.learn
     monkeypatch.setattr(tasks, "learn", lambda *given: (together.wait(timeout=30), learn(*given)))
@@ -179,7 +179,7 @@ def test_runs_side_by_side_do_not_pass_the_year_s_count(tmp_path, monkeypatch):
 
 
 def test_what_was_learnt_and_refused_does_not_leave_by_a_prediction(tmp_path, monkeypatch):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     responder.answer(asks())
     monkeypatch.setattr(type(responder), "check_allowance", lambda self, request: None)
     second = asks(seed=1)
@@ -193,7 +193,7 @@ def test_what_was_learnt_and_refused_does_not_leave_by_a_prediction(tmp_path, mo
 
 
 def test_a_private_learning_that_was_killed_counts_as_spent(tmp_path, monkeypatch):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
 
     def killed(*given, **more):
         raise KeyboardInterrupt
@@ -213,7 +213,7 @@ def test_a_private_learning_that_was_killed_counts_as_spent(tmp_path, monkeypatc
 
 
 def test_a_private_learning_that_failed_is_not_spent(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     (responder.kit / "public.toml").write_text("bounds = [1]\n")
     with pytest.raises(Failed):
         responder.answer(asks(plan=plan_of()))
@@ -222,7 +222,7 @@ def test_a_private_learning_that_failed_is_not_spent(tmp_path):
 
 
 def test_a_private_learning_that_was_stopped_is_not_spent(tmp_path, monkeypatch):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
 
     def stopped(*given, **more):
         raise Failed("learning was stopped")
@@ -236,7 +236,7 @@ def test_a_private_learning_that_was_stopped_is_not_spent(tmp_path, monkeypatch)
 
 
 def test_a_private_message_that_was_deleted_is_not_made_again(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     request = asks(plan=plan_of())
     responder.answer(request)
     shutil.rmtree(responder.kept(request.fingerprint))
@@ -248,7 +248,7 @@ def test_a_private_message_that_was_deleted_is_not_made_again(tmp_path):
 
 
 def test_asked_again_does_not_count(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     first = responder.answer(asks()).read_bytes()
     for _ in range(3):
         assert responder.answer(asks()).read_bytes() == first
@@ -256,7 +256,7 @@ def test_asked_again_does_not_count(tmp_path):
 
 
 def test_a_kept_answer_that_was_deleted_is_made_again_and_counts_once(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     first = responder.answer(asks()).read_bytes()
     shutil.rmtree(responder.kept(asks().fingerprint))
     with pytest.raises(Refused, match="max_learnings"):
@@ -266,7 +266,7 @@ def test_a_kept_answer_that_was_deleted_is_made_again_and_counts_once(tmp_path):
 
 
 def test_a_deleted_answer_of_a_table_that_changed_is_another_one(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     responder.answer(asks())
     shutil.rmtree(responder.kept(asks().fingerprint))
     text = (responder.kit / "shop.csv").read_text()
@@ -277,7 +277,7 @@ def test_a_deleted_answer_of_a_table_that_changed_is_another_one(tmp_path):
 
 @pytest.mark.parametrize("run", ["Churn", "churn.", "CHURN_", "\uff43hurn"])
 def test_a_run_that_looks_like_another_is_the_same(tmp_path, run):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     responder.answer(asks(plan=plan_of()))
     with pytest.raises(Refused, match="privacy budget"):
         responder.answer(asks(run=run, plan=plan_of(), seed=1))
@@ -286,7 +286,7 @@ def test_a_run_that_looks_like_another_is_the_same(tmp_path, run):
 
 
 def test_many_runs_end_with_the_year_or_with_the_values(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     answers, _ = answered(responder, [asks(run=f"run {j}") for j in range(20)])
     assert len(answers) == 12
     with pytest.raises(
@@ -314,7 +314,7 @@ def test_a_year_later_there_is_room_again(tmp_path):
 
 
 def test_a_learning_that_fails_does_not_count(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     (responder.kit / "shop.csv").rename(responder.kit / "away.csv")
     with pytest.raises(Failed):
         responder.answer(asks(seed=1))
@@ -324,7 +324,7 @@ def test_a_learning_that_fails_does_not_count(tmp_path):
 
 
 def test_predictions_of_a_counted_model_add_nothing_and_are_written_down(tmp_path):
-    responder = a_desk(tmp_path, policy="max_values_per_row = 2\n")
+    responder = a_responder(tmp_path, policy="max_values_per_row = 2\n")
     responder.answer(asks())
     for nonce in ("00", "01"):
         responder.answer(asks("represent", model=asks().fingerprint, nonce=nonce, rows=rows_of(responder)))
@@ -334,7 +334,7 @@ def test_predictions_of_a_counted_model_add_nothing_and_are_written_down(tmp_pat
 
 
 def test_what_is_written_down_of_a_learning(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     path = responder.answer(asks(plan=plan_of(), bits=4))
     (line,) = lines(responder, "learn")
     assert line.items() >= {
@@ -346,7 +346,7 @@ def test_what_is_written_down_of_a_learning(tmp_path):
 
 
 def test_an_answer_that_cannot_be_written_down_does_not_leave(tmp_path, monkeypatch):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
 
     def full(descriptor):
         raise OSError(28, "No space left on device")
@@ -367,7 +367,7 @@ def rounds_of(responder, most, nonce="00"):
 
 
 def test_rounds_are_counted_over_the_run(tmp_path):
-    responder = a_desk(tmp_path, policy="max_rounds = 60\n")
+    responder = a_responder(tmp_path, policy="max_rounds = 60\n")
     responder.answer(asks())
     began = responder.open_rounds(rounds_of(responder, 55))
     began.answer({"word": "begin", "training": asdict(Training(epochs=1, batch=40, rate=0.01, steps=55)), "order": "5"})
@@ -386,7 +386,7 @@ def test_rounds_are_counted_over_the_run(tmp_path):
 
 
 def test_an_order_that_names_a_row_twice_is_refused(tmp_path):
-    responder = a_desk(tmp_path, policy="max_rounds = 60\n")
+    responder = a_responder(tmp_path, policy="max_rounds = 60\n")
     responder.answer(asks())
     with pytest.raises(Refused, match="names one twice"):
         responder.open_rounds(replace(rounds_of(responder, 5), order=np.zeros(120, np.int64)))
@@ -396,7 +396,7 @@ def test_an_order_that_names_a_row_twice_is_refused(tmp_path):
 
 
 def test_what_an_attack_rebuilds_is_written_down_and_can_be_refused(tmp_path):
-    responder = a_desk(tmp_path, rows=400)
+    responder = a_responder(tmp_path, rows=400)
     responder.answer(asks(dim=4))  # as many values as columns: they are the columns
     (line,) = lines(responder, "learn")
     assert line["rebuilt"]["columns"] == 4
@@ -414,7 +414,7 @@ def test_what_an_attack_rebuilds_is_written_down_and_can_be_refused(tmp_path):
 
 
 def test_a_refusal_by_the_attack_leaves_a_budget_unspent(tmp_path):
-    responder = a_desk(tmp_path, rows=400, policy="max_rebuilt = 0.0\n")
+    responder = a_responder(tmp_path, rows=400, policy="max_rebuilt = 0.0\n")
     with pytest.raises(Refused, match="max_rebuilt"):
         responder.answer(asks(plan=plan_of(50.0, 400), dim=4))
     (responder.kit / "policy.toml").write_text("")
@@ -423,16 +423,16 @@ def test_a_refusal_by_the_attack_leaves_a_budget_unspent(tmp_path):
 
 def test_a_wide_table_is_attacked_with_fewer_rows(tmp_path, monkeypatch):
     attacked = []
-    attack = tasks.workflow.attack
-    monkeypatch.setattr(tasks.workflow, "attack", lambda *given: attacked.append(given[2]) or attack(*given))
-    a_desk(tmp_path).answer(asks())
+    attack = tasks.steps.attack
+    monkeypatch.setattr(tasks.steps, "attack", lambda *given: attacked.append(given[2]) or attack(*given))
+    a_responder(tmp_path).answer(asks())
     monkeypatch.setattr(tasks, "ATTACKED", 12_000)
-    a_desk(tmp_path).answer(asks(run="second"))
+    a_responder(tmp_path).answer(asks(run="second"))
     assert attacked == [20_000, 3_000]
 
 
 def test_what_the_owner_is_told(tmp_path):
-    responder = a_desk(tmp_path, policy="max_rounds = 60\n")
+    responder = a_responder(tmp_path, policy="max_rounds = 60\n")
     responder.answer(asks())
     responder.answer(asks(run="second"))
     found = allowance.told(responder.policy(), Record(responder.kit / ANSWERS).look())

@@ -12,7 +12,7 @@ from fedonce.errors import InputError
 from fedonce.federation.policy import Policy
 from fedonce.federation.record import ANSWERS, ASKED, MESSAGE, Entry, Record, Tally, entry_of, line_of, same_run
 from fedonce.federation.workplace import Failed, Refused
-from tests.federation.responders import a_desk, asks, plan_of
+from tests.federation.responders import a_responder, asks, plan_of
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_an_error(record):
 
 
 def test_a_torn_line_neither_locks_the_guest_out_nor_sets_its_count_back(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     responder.answer(asks())
     with responder.record.path.open("ab") as file:
         file.write(b'{"record": 1, "what": "lea')
@@ -98,7 +98,7 @@ def test_a_torn_line_neither_locks_the_guest_out_nor_sets_its_count_back(tmp_pat
 
 
 def test_a_guest_with_a_broken_record_answers_nothing_new_and_says_why_to_itself(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     responder.answer(asks())
     responder.record.path.write_bytes(b"nonsense\n" + responder.record.path.read_bytes())
     with pytest.raises(Failed, match="its log says why") as caught:
@@ -108,7 +108,7 @@ def test_a_guest_with_a_broken_record_answers_nothing_new_and_says_why_to_itself
 
 @pytest.mark.parametrize("loss", ["gone", "empty", "torn"])
 def test_a_record_that_is_lost_is_made_again_from_what_is_kept(tmp_path, loss):
-    responder = a_desk(tmp_path, policy="max_learnings = 2\n")
+    responder = a_responder(tmp_path, policy="max_learnings = 2\n")
     responder.answer(asks(plan=plan_of()))
     responder.answer(asks(seed=1))
     before = responder.record.look()
@@ -130,7 +130,7 @@ def test_a_record_that_is_lost_is_made_again_from_what_is_kept(tmp_path, loss):
 
 
 def test_kept_models_of_another_version_count_as_much_as_they_may_be(tmp_path):
-    responder = a_desk(tmp_path, policy="max_learnings = 2\n")
+    responder = a_responder(tmp_path, policy="max_learnings = 2\n")
     responder.answer(asks())
     folder = responder.kept(asks().fingerprint)
     (folder / ASKED).write_bytes(b"of another time")
@@ -143,7 +143,7 @@ def test_kept_models_of_another_version_count_as_much_as_they_may_be(tmp_path):
 
 
 def test_what_was_kept_and_never_answered_is_not_in_a_record_made_again(tmp_path):
-    responder = a_desk(tmp_path)
+    responder = a_responder(tmp_path)
     responder.answer(asks())
     (responder.kept(asks().fingerprint) / MESSAGE).unlink()  # as if killed before the message was there
     responder.record.path.unlink()
