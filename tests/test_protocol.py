@@ -143,7 +143,8 @@ def test_ids_in_place_of_an_order_change_nothing(tmp_path, form, learner):
         agreed = {name: AgreedRows.from_bytes(agreed_rows(ids, "bank", name, "local")) for name in ("shop", "telco")}
     else:
         naming = Naming(form, SECRET if form == "keyed" else None)
-    host = Host("bank", recipe=QUICK, secret=SECRET, agreed=tuple(agreed.values()))
+    secret = SECRET if form == "keyed" else None
+    host = Host("bank", recipe=QUICK, secret=secret, agreed=tuple(agreed.values()))
     _, second = departments(tmp_path, host, tables, y, guests_of(learner, 0, naming=naming), agreed=agreed)
     np.testing.assert_array_equal(second.outputs, first.outputs)
 

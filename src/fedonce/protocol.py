@@ -18,16 +18,12 @@ from fedonce.messages.representation import DIM_LIMIT, Representation
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Host
 from fedonce.rounds import split_learning
-from fedonce.rounds.engine import check_engine
 from fedonce.rounds.settings import Rounds
 from fedonce.training.settings import Epoch
 
 
 class Engine(Protocol):
-    """How messages travel. A guest that does not answer is simply not in the result.
-
-    For more rounds than one it must be a `rounds.RoundsEngine`, too.
-    """
+    """How messages travel; who does not answer is not in the result. For more rounds than one, also a `RoundsEngine`."""
 
     @property
     def moved(self) -> Mapping[str, int]:
@@ -67,7 +63,7 @@ class Prediction:
 
     @property
     def overlap(self) -> dict[str, float]:
-        """Share of the rows that each guest has that sent a message."""
+        """Share of the rows that each guest with a message has."""
         return {guest: float(self.present[guest].mean()) for guest in self.representations}
 
 
@@ -77,9 +73,9 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     With `rounds`, all parties then go on together, batch by batch (Section 5.3: multi-round FedOnce).
     """
     if rounds is not None:
-        check_engine(engine)  # before anybody learns
-    if rounds is not None and rounds.start == "random":
-        return _split_learning(host, table, label, engine, rounds)
+        split_learning.check_engine(engine)  # before anybody learns
+        if rounds.start == "random":
+            return _split_learning(host, table, label, engine, rounds)
     # Lines 1-17, in parallel, no guest knowing of another:
     #   theta_j, P  <-  argmin (1/2n) || f_theta_j(x^j) - P C_j ||^2      for NAT; other learners likewise without labels
     #   send R_j = f_theta_j(x^j) to the host                           the only communication

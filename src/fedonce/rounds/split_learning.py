@@ -26,7 +26,7 @@ from fedonce.messages.representation import Representation
 from fedonce.messages.scale import SCALES_LIMIT
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Host, arrange
-from fedonce.rounds.engine import check_engine
+from fedonce.rounds.engine import check_engine as check_engine
 from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, range_of, symmetric_range, wire_message
 from fedonce.rows.matching import HostRows
