@@ -65,7 +65,7 @@ def test_messages_by_hand(tmp_path, monkeypatch):
 def test_the_encoding_of_the_page_on_messages(monkeypatch):
     code = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "message.md").read_text(), re.DOTALL)[1]
     monkeypatch.setattr(codecs, "CODECS", dict(codecs.CODECS))
-    exec(code, {"__name__": "page"})
+    exec(code, {})
     X, _ = make_table(30)
     sent = Guest("shop", "pca", 3, "signs").learn(X)
     got = Representation.from_bytes(sent.to_bytes())

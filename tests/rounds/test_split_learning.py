@@ -201,6 +201,12 @@ def test_a_gradient_for_other_rows_is_refused():
     side.backward(gradient(rows=right))
 
 
+def rewritten(message, values, bits=32):
+    """Return a message with other values, or written in another way."""
+    codec = find(bits).spanning(values)
+    return replace(message, values=values, codec=codec, written=codec.encode(values))
+
+
 class Forging(LocalEngine):
     """An engine with one guest that forges the messages of a stage."""
 
@@ -231,10 +237,10 @@ class Forging(LocalEngine):
             lambda message: replace(message, run="elsewhere"),
             "opens rounds is refused: it must be of run 'local'",
         ),
-        ("open", lambda message: replace(message, values=np.zeros((0, 5000), np.float32)), "at most .* values a row"),
-        ("forward", lambda message: replace(message, bits=16), "16 bits a value, not the 32"),
+        ("open", lambda message: rewritten(message, np.zeros((0, 5000), np.float32)), "at most .* values a row"),
+        ("forward", lambda message: rewritten(message, message.values, 16), "16 bits per value, not the 32"),
         ("forward", lambda message: replace(message, rows="0" * 64), "'shop' is refused"),
-        ("forward", lambda message: replace(message, values=message.values[:, :1]), "'shop' is refused"),
+        ("forward", lambda message: rewritten(message, message.values[:, :1]), "'shop' is refused"),
         ("close", lambda message: replace(message, run="elsewhere"), "closes rounds is refused"),
     ],
 )
