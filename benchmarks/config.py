@@ -8,7 +8,7 @@ from typing import Any
 
 from fedonce import InputError
 from fedonce.learners import LEARNERS
-from fedonce.messages.representation import BITS
+from fedonce.messages.codecs import BITS
 
 
 @dataclass(frozen=True)

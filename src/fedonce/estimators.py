@@ -34,7 +34,7 @@ from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
 from fedonce.hostmodels import private_network
 from fedonce.hostmodels.network import find_recipe
-from fedonce.messages.representation import BITS
+from fedonce.messages import codecs
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Guest, Host, check_labels, check_noise
 from fedonce.privacy import accountants
@@ -346,8 +346,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         for learner in self.learner.values() if isinstance(self.learner, Mapping) else [self.learner]:
             learners.make(learner, owner=self._owner)
         find_recipe(self.recipe, None, (1,), self._owner)
-        if not isinstance(self.bits, Integral) or self.bits not in BITS:
-            raise parameter_error(self._owner, "bits", f"one of {', '.join(map(str, BITS))}", self.bits)
+        codecs.find(self.bits, self._owner)
         pick_device(self.device, self._owner)
 
     def _check_privacy(self) -> None:

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from fedonce import Guest, Representation
 from fedonce.cli.entry import app
 from fedonce.datasets import SOURCES
 from fedonce.learners import LEARNERS, make
+from fedonce.messages import codecs
 from tests.conftest import ROOT, make_table
 
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "learners.md").read_text(), re.DOTALL)
@@ -58,6 +60,16 @@ def test_messages_by_hand(tmp_path, monkeypatch):
     tables |= {"new_shop_rows": X[:5, 4:], "new_bank_rows": X[:5, :4]}
     exec(code.replace('Host("bank")', 'Host("bank", epochs=1)'), tables)
     assert (tmp_path / "shop.fedonce").exists()
+
+
+def test_the_encoding_of_the_page_on_messages(monkeypatch):
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "message.md").read_text(), re.DOTALL)[1]
+    monkeypatch.setattr(codecs, "CODECS", dict(codecs.CODECS))
+    exec(code, {})
+    X, _ = make_table(30)
+    sent = Guest("shop", "pca", 3, "signs").learn(X)
+    got = Representation.from_bytes(sent.to_bytes())
+    assert (set(np.unique(got.values)), got.payload_bytes) == ({-1.0, 1.0}, 12)
 
 
 def test_rounds_and_noise():

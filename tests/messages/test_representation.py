@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from fedonce import InputError, MessageError
-from fedonce.messages.representation import BITS, Representation, row_digest
-from fedonce.messages.scale import Scale
+from fedonce.messages.codecs import BITS, find
+from fedonce.messages.representation import Representation, row_digest
 from fedonce.messages.traffic import Traffic
 
 
 def message(n=10, d=3, bits=8, seed=0, **header):
     values = np.random.default_rng(seed).standard_normal((n, d)).astype(np.float32)
     header = {"party": "shop", "rows": row_digest(n), **header}
-    return Representation.encode(values, bits=bits, scale=Scale.fit(values, bits), **header), values
+    return Representation.encode(values, find(bits).fit(values), **header), values
 
 
 @given(n=st.integers(0, 40), d=st.integers(1, 70), bits=st.sampled_from(BITS), seed=st.integers(0, 5))
@@ -33,8 +33,8 @@ def test_bytes_and_back(n, d, bits, seed):
 
 
 def _empty(d, bits):
-    scale = Scale.fit(np.ones((2, d), np.float32), bits)
-    return Representation.encode(np.zeros((0, d), np.float32), bits=bits, scale=scale, party="shop", rows=row_digest(0))
+    codec = find(bits).fit(np.ones((2, d), np.float32))
+    return Representation.encode(np.zeros((0, d), np.float32), codec, "shop", rows=row_digest(0))
 
 
 @pytest.mark.parametrize(("bits", "error"), [(32, 0), (16, 2e-3), (8, 0.03), (4, 0.3)])
@@ -121,14 +121,14 @@ def test_ids_travel_and_are_counted():
 
 
 def test_values_beyond_the_frozen_scale_go_to_its_edge():
-    scale = Scale.fit(np.array([[0.0], [1.0]], np.float32), 8)
-    sent = Representation.encode(np.array([[-5.0], [7.0]], np.float32), bits=8, scale=scale, party="a", rows="")
+    codec = find(8).fit(np.array([[0.0], [1.0]], np.float32))
+    sent = Representation.encode(np.array([[-5.0], [7.0]], np.float32), codec, "a", rows="")
     np.testing.assert_allclose(sent.values, [[0.0], [1.0]])
 
 
 def test_constant_column_survives_rounding():
     values = np.full((20, 1), 3.25, np.float32)
-    sent = Representation.encode(values, bits=4, scale=Scale.fit(values, 4), party="a", rows="")
+    sent = Representation.encode(values, find(4).fit(values), "a", rows="")
     np.testing.assert_array_equal(sent.values, values)
 
 
@@ -170,8 +170,8 @@ FORGERIES = {
     "not a number": ({"n": "ten"}, "not a number"),
     "digits of another script": ({"n": "١٠"}, "not a number"),
     "negative": ({"n": "-1"}, "not a number"),
-    "bits": ({"bits": "7"}, "not the sizes"),
-    "another encoding": ({"bits": "32"}, "carry no scale"),
+    "bits": ({"bits": "7"}, "written with 7 bits, which this program does not know; it has 32, 16, 8, 4"),
+    "another encoding": ({"bits": "32"}, "carries tensors .* and must carry values, and"),
     "noise in words": ({"noise": "much"}, "'noise' is 'much'"),
     "noise without end": ({"noise": "inf"}, "'noise' is 'inf'"),
     "missing entry": ({"run": None}, "header must have"),
@@ -253,7 +253,7 @@ def test_header_that_asks_for_absurd_memory_is_refused():
 def test_a_guest_that_diverged_does_not_send():
     values = np.array([[np.nan]], np.float32)
     with pytest.raises(MessageError, match="'shop' learnt values that are not finite"):
-        Representation.encode(values, bits=32, scale=Scale.fit(values, 32), party="shop", rows="")
+        Representation.encode(values, find(32).fit(values), "shop", rows="")
 
 
 def test_traffic_counts():

@@ -44,7 +44,7 @@ def test_honest_rows_are_never_odd(kind, learner):
         rest = guest.represent(rows[trained:])
         for size in (*range(1, 21), 50, 200, 800):
             chosen = rng.choice(800, size, replace=False)
-            some = replace(rest, values=rest.values[chosen], codes=None if rest.codes is None else rest.codes[chosen])
+            some = replace(rest, values=rest.values[chosen], written=rest.codec.encode(rest.values[chosen]))
             assert seen.oddities(some) == []
 
 

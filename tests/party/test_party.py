@@ -11,6 +11,7 @@ import torch
 from fedonce import NCF, Guest, Host, InputError, MessageError, Recipe, Representation
 from fedonce.data.table import Table
 from fedonce.learners import NAT, PCA, Autoencoder, Random
+from fedonce.messages.codecs import find
 from fedonce.rows.ids import keys_of
 from tests.conftest import make_table
 
@@ -32,14 +33,9 @@ def test_the_guests_values_take_no_more_memory_than_allowed():
     X, y = make_table(2000)
     ids = np.array([f"c{i}" for i in range(2000)], dtype=object)
     d = 2**17
-    one = Representation(
-        "shop",
-        np.zeros((1, d), np.float32),
-        "rows",
-        32,
-        ids=keys_of("hashed", ids[:1], None, "local", ()),
-        naming="hashed",
-    )
+    values = np.zeros((1, d), np.float32)
+    keys = keys_of("hashed", ids[:1], None, "local", ())
+    one = Representation.encode(values, find(32).fit(values), "shop", rows="rows", ids=keys, naming="hashed")
     own = replace(Table.of(X), ids=ids)
     host = Host("bank", epochs=1, max_memory=10**9)
     tracemalloc.start()

@@ -12,10 +12,9 @@ from fedonce import FedOnceClassifier, FedOnceRegressor, Guest, Host, InputError
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.learners import NAT, Random
+from fedonce.messages.codecs import find
 from fedonce.messages.representation import Representation
-from fedonce.messages.scale import Scale
 from fedonce.rounds.guest import GuestSide
-from fedonce.rounds.wire import symmetric_range as _symmetric
 from tests.conftest import make_table
 
 COLUMNS = {"shop": slice(3, 6), "telco": slice(6, 8)}
@@ -191,7 +190,7 @@ def test_a_gradient_for_other_rows_is_refused():
     def gradient(**changes):
         values = np.zeros((3, 2), np.float32)
         header = {"party": "bank", "rows": "x", "run": "local"} | changes
-        return Representation.encode(values, bits=32, scale=Scale.fit(values, 32), **header).to_bytes()
+        return Representation.encode(values, find(32).fit(values), **header).to_bytes()
 
     with pytest.raises(MessageError, match="without having sent"):
         side.backward(gradient())
@@ -200,6 +199,12 @@ def test_a_gradient_for_other_rows_is_refused():
         with pytest.raises(MessageError, match="another run, or about other rows or values"):
             side.backward(gradient(**wrong))
     side.backward(gradient(rows=right))
+
+
+def rewritten(message, values, bits=32):
+    """Return a message with other values, or written in another way."""
+    codec = find(bits).spanning(values)
+    return replace(message, values=values, codec=codec, written=codec.encode(values))
 
 
 class Forging(LocalEngine):
@@ -232,10 +237,10 @@ class Forging(LocalEngine):
             lambda message: replace(message, run="elsewhere"),
             "opens rounds is refused: it must be of run 'local'",
         ),
-        ("open", lambda message: replace(message, values=np.zeros((0, 5000), np.float32)), "at most .* values a row"),
-        ("forward", lambda message: replace(message, bits=16), "16 bits a value, not the 32"),
+        ("open", lambda message: rewritten(message, np.zeros((0, 5000), np.float32)), "at most .* values a row"),
+        ("forward", lambda message: rewritten(message, message.values, 16), "16 bits per value, not the 32"),
         ("forward", lambda message: replace(message, rows="0" * 64), "'shop' is refused"),
-        ("forward", lambda message: replace(message, values=message.values[:, :1]), "'shop' is refused"),
+        ("forward", lambda message: rewritten(message, message.values[:, :1]), "'shop' is refused"),
         ("close", lambda message: replace(message, run="elsewhere"), "closes rounds is refused"),
     ],
 )
@@ -318,8 +323,8 @@ def test_an_estimator_survives_pickling_after_rounds():
 @pytest.mark.parametrize("bits", [8, 4])
 def test_a_gradient_of_zero_stays_zero(bits):
     gradient = np.array([[0.0, 0.0], [0.3, 0.0], [-0.7, 0.0]], np.float32)
-    scale = _symmetric(gradient, bits)
-    decoded = scale.decode(scale.encode(gradient, bits), bits)
+    codec = find(bits).around_zero(gradient)
+    decoded = codec.decode(codec.encode(gradient), *gradient.shape, MessageError)
     np.testing.assert_allclose(decoded[0], 0, atol=1e-7)
     np.testing.assert_allclose(decoded, gradient, atol=0.7 / (2 ** (bits - 1) - 1))
 

@@ -118,7 +118,7 @@ def describe_message(
         "rows": message.n_rows,
         "rows present": held,
         "values a row": message.dim,
-        "bits a value": message.bits,
+        "bits a value": message.codec.choice(),
         "learner": message.learner + (f" ({message.note})" if message.note else ""),
         "model": message.model or "not told",
         "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",

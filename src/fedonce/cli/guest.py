@@ -53,7 +53,7 @@ def fit(
     types: Types = None,
     learner: Annotated[str, Training(help="auto, pca, autoencoder, patches, nat or random.")] = "auto",
     dim: Annotated[int, Training(help="Values a row.", min=1)] = 8,
-    bits: Annotated[int, Training(help="Bits a value: 32, 16, 8 or 4.")] = 8,
+    bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8,
     epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None,
     noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0,
     rows: RowsFile = None,

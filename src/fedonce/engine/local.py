@@ -69,12 +69,12 @@ class LocalEngine:
 
     def represent(self) -> dict[str, bytes]:
         """Let each guest that has any row, and has learnt, represent its rows; return the messages."""
-        answering = [guest for guest in self._answering() if guest.scale is not None]
+        answering = [guest for guest in self._answering() if guest.codec is not None]
         return {guest.name: guest.represent(*self._rows(guest.name)).to_bytes() for guest in answering}
 
     def open_rounds(self, rounds: Rounds, n_rows: int, host: str) -> dict[str, bytes]:
         """Let each guest that takes part get ready for rounds."""
-        learnt = [guest for guest in self._answering() if guest.scale is not None or rounds.start == "random"]
+        learnt = [guest for guest in self._answering() if guest.codec is not None or rounds.start == "random"]
         self.sides = {guest.name: GuestSide(guest, *self._rows(guest.name), rounds, n_rows, host) for guest in learnt}
         return {name: side.opening() for name, side in self.sides.items()}
 

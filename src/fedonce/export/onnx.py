@@ -80,7 +80,7 @@ def export_guest(guest: Guest, path: str | Path) -> Exported:
 
     Noise of a guest that blurs its values is not in the file.
     """
-    if guest.scale is None:
+    if guest.codec is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet; call learn first.")
     added = None if guest.tuned is None else guest.tuned.network
     alone = added is not None and guest.tuned is not None and guest.tuned.alone

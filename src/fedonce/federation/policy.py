@@ -29,7 +29,7 @@ from fedonce.federation.tomlfile import (
     whole,
     wrong,
 )  # fmt: skip
-from fedonce.messages.representation import BITS
+from fedonce.messages.codecs import BITS
 from fedonce.rows import alignment
 
 WHAT = "policy"

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedonce.messages.codecs import BITS
 from fedonce.messages.envelope import Refusal, is_name, pack, read_header, unpack
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
-from fedonce.messages.representation import BITS
 from fedonce.rows.ids import RULES
 
 KIND = "request"

@@ -29,8 +29,8 @@ from fedonce.federation.tomlfile import (
     whole,
     wrong,
 )  # fmt: skip
+from fedonce.messages.codecs import BITS
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
-from fedonce.messages.representation import BITS
 from fedonce.rows.alignment import REVEAL
 from fedonce.rows.ids import RULES, parse_forms
 from fedonce.system.sizes import MESSAGE_LIMIT, size

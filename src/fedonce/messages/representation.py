@@ -1,7 +1,8 @@
 """The one message: a guest's representation of its rows, frozen, sized, checked, to bytes and back.
 
 A `*.fedonce` file is a safetensors file. Its header carries a handful of named texts, its tensors carry the encoded
-values, their scale and, where needed, what identifies the rows. Nothing else is accepted: a file with an unknown tensor
+values, the state of their encoding (a scale) and, where needed, what identifies the rows. How values are written is the
+business of `fedonce.messages.codecs`. Nothing else is accepted: a file with an unknown tensor
 or header entry is refused, so that nothing else can travel along.
 """
 
@@ -18,21 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.errors import MessageError, parameter_error
-from fedonce.messages import envelope
+from fedonce.messages import codecs, envelope
+from fedonce.messages.codecs import VALUE_LIMIT, Codec, Tensors, expect
 from fedonce.messages.envelope import Refusal
-from fedonce.messages.scale import SCALES_LIMIT, Scale
 from fedonce.system.disk import write_file
 from fedonce.system.sizes import MESSAGE_LIMIT
 
 KIND = "message"
-BITS = (32, 16, 8, 4)
 ROWS_LIMIT = 2**40
 DIM_LIMIT = 2**20
 MAX_DIM = 1024  # values per row that a receiver takes who has not asked for more
-VALUE_LIMIT = 1e12  # representations are of moderate size; larger numbers would upset the host's arithmetic
 ID_LIMIT = 256  # bytes of an id
 _KEYS = ("run", "party", "rows", "n", "d", "bits", "learner", "noise", "note", "spent")
-_OPTIONAL = ("ids", "normalised", "model")  # empty where they are missing
+_OPTIONAL = ("ids", "normalised", "model", "codec")  # empty where they are missing
 
 
 def row_digest(n_rows: int, ids: NDArray[np.uint8] | None = None) -> str:
@@ -52,7 +51,11 @@ class Representation:
     party, run : str
         Who speaks, and in which training.
     values : array of shape (m, d)
-        What the receiver gets: the values after rounding to `bits`.
+        What the receiver gets: the values after rounding by `codec`.
+    codec : Codec
+        How they are written, as it was fitted: 32 and 16 bits are floats, 8 and 4 are integers with a scale.
+    written : dict of arrays
+        The values as they lie in the file.
     rows : str
         Digest of the agreed order of rows (see `row_digest`).
     present : boolean array of shape (n,) or None
@@ -67,8 +70,6 @@ class Representation:
         Digest of the guest's model, the same at training and at prediction; empty: not told.
     signature : str
         Of `checksum`, by `fedonce.messages.keys`; empty: none.
-    bits : int
-        Bits per value: 32 and 16 are floats, 8 and 4 are integers with a scale.
     learner, note : str
         How the values were made, and what the receiver should know about it (a dimension lowered, say).
     noise : float
@@ -80,8 +81,8 @@ class Representation:
     party: str
     values: NDArray[np.float32]
     rows: str
-    bits: int = 8
-    scale: Scale | None = None
+    codec: Codec
+    written: Tensors = field(repr=False)
     run: str = "local"
     present: NDArray[np.bool_] | None = None
     ids: NDArray[np.uint8] | None = None
@@ -93,24 +94,15 @@ class Representation:
     noise: float = 0.0
     note: str = ""
     spent: str | None = None
-    codes: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     @classmethod
-    def encode(cls, values: NDArray[np.float32], *, bits: int, scale: Scale, **header: Any) -> Representation:
-        """Round values to what `bits` bits can carry, so that sender and receiver hold the same numbers."""
-        if bits not in BITS:
-            raise parameter_error("Representation", "bits", f"one of {BITS}", bits)
+    def encode(cls, values: NDArray[np.float32], codec: Codec, party: str, **header: Any) -> Representation:
+        """Round values to what a codec can carry, so that sender and receiver hold the same numbers."""
         if not (np.abs(values) <= VALUE_LIMIT).all():
-            raise MessageError(
-                f"Party {header.get('party')!r} learnt values that are not finite; lower its learning rate."
-            )
-        if bits == 32:
-            return cls(values=values.astype(np.float32), bits=bits, scale=scale, **header)
-        if bits == 16:
-            kept = np.clip(values, *_FLOAT16_RANGE).astype(np.float16).astype(np.float32)
-            return cls(values=kept, bits=bits, scale=scale, **header)
-        codes = scale.encode(values, bits)
-        return cls(values=scale.decode(codes, bits), bits=bits, scale=scale, codes=codes, **header)
+            raise MessageError(f"Party {party!r} learnt values that are not finite; lower its learning rate.")
+        written = codec.encode(values)
+        kept = codec.decode(written, len(values), values.shape[1], _Failure(party))
+        return cls(party, kept, codec=codec, written=written, **header)
 
     def __post_init__(self) -> None:
         values = self.values.view()
@@ -128,21 +120,27 @@ class Representation:
         return int(self.values.shape[1])
 
     @property
+    def bits(self) -> int:
+        """Bits per value, at most."""
+        return self.codec.bits
+
+    @property
     def maker(self) -> str:
-        """Digest of how the values were made: model, learner, dimension, bits, noise, scale. It stays while the model does."""
-        digest = hashlib.sha256(f"{self.model} {self.learner} {self.dim} {self.bits} {self.noise!r}".encode())
-        if self.scale is not None:
-            digest.update(self.scale.low.tobytes() + self.scale.high.tobytes())
+        """Digest of how the values were made: model, learner, dimension, codec, noise. It stays while the model does."""
+        digest = hashlib.sha256(f"{self.model} {self.learner} {self.dim} {self.codec.choice()} {self.noise!r}".encode())
+        state = self.codec.state()
+        for name in self.codec.keeps:
+            digest.update(state[name].tobytes())
         return digest.hexdigest()
 
     @property
     def payload_bytes(self) -> int:
         """Bytes of the values alone."""
-        return ceil(self.values.size * self.bits / 8)
+        return sum(tensor.nbytes for tensor in self.written.values())
 
     @property
     def id_bytes(self) -> int:
-        """Bytes of what identifies rows: keys, or a bit a row that says who is present."""
+        """Bytes of what identifies rows: keys, or a bit per row that says who is present."""
         keys = 0 if self.ids is None else self.ids.size
         return keys + (0 if self.present is None else ceil(len(self.present) / 8))
 
@@ -162,9 +160,7 @@ class Representation:
 
     def _content(self) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
         """Return the message's texts and arrays."""
-        tensors = {"values": self._encoded()}
-        if self.bits <= 8 and self.scale is not None:
-            tensors |= {"low": self.scale.low, "high": self.scale.high}
+        tensors = {**self.written, **self.codec.state()}
         if self.present is not None:
             tensors["present"] = np.packbits(self.present)
         if self.ids is not None:
@@ -174,17 +170,8 @@ class Representation:
             "n": str(self.n_rows), "d": str(self.dim), "bits": str(self.bits),
             "learner": self.learner, "noise": repr(float(self.noise)), "note": self.note, "spent": self.spent or "none",
         }  # fmt: skip
-        more = {"ids": self.naming, "normalised": ",".join(self.forms), "model": self.model}
+        more = {"ids": self.naming, "normalised": ",".join(self.forms), "model": self.model, "codec": self.codec.name}
         return header | {key: text for key, text in more.items() if text}, tensors
-
-    def _encoded(self) -> NDArray[Any]:
-        """Return the values as they lie in the file."""
-        if self.bits == 32:
-            return np.ascontiguousarray(self.values)
-        if self.bits == 16:
-            return self.values.astype(np.float16)
-        assert self.codes is not None
-        return self.codes if self.bits == 8 else _pack_nibbles(self.codes)
 
     @classmethod
     def from_bytes(cls, data: bytes, party: str | None = None, max_dim: int = MAX_DIM) -> Representation:
@@ -198,9 +185,9 @@ class Representation:
         if not isinstance(data, bytes | bytearray | memoryview):
             raise parameter_error("from_bytes", "data", "the bytes of a message (for a path, use from_file)", data)
         data = bytes(data)
-        n, d, bits = check_start(data, len(data), party, max_dim)
+        n, d, encoding = check_start(data, len(data), party, max_dim)
         read = envelope.unpack(data, KIND, _KEYS, party, _OPTIONAL)
-        return _decode(cls, read, n, d, bits, _Failure(read.header["party"]))
+        return _decode(cls, read, n, d, encoding, _Failure(read.header["party"]))
 
     def to_file(self, path: str | Path) -> Path:
         """Write the message as a `*.fedonce` file, whole or not at all."""
@@ -218,8 +205,10 @@ class Representation:
         return cls.from_bytes(envelope.read_bytes(path, "message", max_message, look), party, max_dim)
 
 
-def check_start(start: bytes, size: int, party: str | None = None, max_dim: int = MAX_DIM) -> tuple[int, int, int]:
-    """Return the rows, values per row and bits that a message's header announces, judged before the rest is read.
+def check_start(
+    start: bytes, size: int, party: str | None = None, max_dim: int = MAX_DIM
+) -> tuple[int, int, type[Codec]]:
+    """Return the rows, values per row and encoding that a message's header announces, judged before the rest is read.
 
     `start` are its first bytes, the header among them, `size` is how many there are in all.
 
@@ -230,19 +219,16 @@ def check_start(start: bytes, size: int, party: str | None = None, max_dim: int 
     """
     header = envelope.read_header(start, KIND, _KEYS, party, _OPTIONAL)
     fail = _Failure(header["party"])
-    n, d, bits = (fail.integer(header, key) for key in ("n", "d", "bits"))
-    if bits not in BITS or not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
-        raise fail(f"n={n}, d={d}, bits={bits} are not the sizes of a message")
+    n, d, encoding = fail.integer(header, "n"), fail.integer(header, "d"), fail.encoding(header)
+    if not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
+        raise fail(f"n={n}, d={d} are not the sizes of a message")
     if d > max_dim:
         raise fail(f"it has {d} values per row, and the limit is {max_dim} (max_dim); let the guest send fewer (dim)")
-    # Header, values, scale, and for each row a mark and an id: nothing else is in a message.
-    most = 8 + envelope.HEADER_LIMIT + ceil(n * d * bits / 8) + 8 * SCALES_LIMIT + n * (ID_LIMIT + 1)
+    # Header, values, the state of their encoding, and for each row a mark and an id: nothing else is in a message.
+    most = 8 + envelope.HEADER_LIMIT + encoding.most_payload(n, d) + encoding.most_state(d) + n * (ID_LIMIT + 1)
     if size > most:
         raise fail(f"it has {size:,} bytes, and {n} rows of {d} values take no more than {most:,}")
-    return n, d, bits
-
-
-_FLOAT16_RANGE = (-65504.0, 65504.0)
+    return n, d, encoding
 
 
 class _Failure(Refusal):
@@ -257,6 +243,19 @@ class _Failure(Refusal):
         if not text.isascii() or not text.isdigit() or len(text) > 15:
             raise self(f"its {key!r} is {text!r}, not a number")
         return int(text)
+
+    def encoding(self, header: dict[str, str]) -> type[Codec]:
+        """Read how values are written: the number of bits is enough for our own encodings, others have a name."""
+        bits, name = self.integer(header, "bits"), header.get("codec")
+        if not codecs.known(bits if name is None else name):
+            what = f"{bits} bits" if name is None else f"the codec {name[:40]!r}"
+            raise self(
+                f"its values are written with {what}, which this program does not know; it has {codecs.choices()}"
+            )
+        encoding = codecs.find(bits if name is None else name)
+        if encoding.bits != bits:
+            raise self(f"its 'bits' are {bits}, those of the codec {name!r} are {encoding.bits}")
+        return encoding
 
     def noise(self, header: dict[str, str]) -> float:
         """Read the scale of noise."""
@@ -276,42 +275,40 @@ class _Failure(Refusal):
 
 
 def _decode(
-    cls: type[Representation], read: envelope.Envelope, n: int, d: int, bits: int, fail: _Failure
+    cls: type[Representation], read: envelope.Envelope, n: int, d: int, encoding: type[Codec], fail: _Failure
 ) -> Representation:
     """Check every tensor against the header, and decode."""
     header, tensors = read.header, read.tensors
-    unknown = set(tensors) - {"values", "low", "high", "present", "ids"}
-    if unknown or "values" not in tensors:
-        raise fail(f"it carries tensors {sorted(tensors)}")
+    if {*tensors, *codecs.RESERVED} != {*encoding.writes, *encoding.keeps, *codecs.RESERVED}:
+        needed = ", ".join((*encoding.writes, *encoding.keeps))
+        raise fail(f"it carries tensors {sorted(tensors)}, and must carry {needed}, and of others ids or present alone")
     m = n
     if "present" in tensors:
-        _expect(tensors, "present", np.uint8, (ceil(n / 8),), fail)
+        expect(tensors, "present", np.uint8, (ceil(n / 8),), fail)
         m = int(np.bitwise_count(tensors["present"]).sum())
     naming, forms = fail.naming(header)
     _check_ids(tensors.get("ids"), naming, m, n, fail)
-    scale, codes = None, None
-    if bits > 8:
-        if "low" in tensors or "high" in tensors:
-            raise fail("floats carry no scale")
-        _expect(tensors, "values", np.float32 if bits == 32 else np.float16, (m, d), fail)
-        # One copy: a message may be as large as the memory that is left.
-        values = tensors["values"].astype(np.float32, copy=False)
-    else:
-        _expect(tensors, "values", np.uint8, (m, d) if bits == 8 else (ceil(m * d / 2),), fail)
-        scale = _read_scale(tensors, d, fail)
-        codes = tensors["values"] if bits == 8 else _unpack_nibbles(tensors["values"], m, d)
-        values = scale.decode(codes, bits)
-    if values.size and not -VALUE_LIMIT <= values.min() <= values.max() <= VALUE_LIMIT:  # NaN is not, either
-        raise fail(f"it has values that are not finite, or beyond {VALUE_LIMIT:g}")
+    written = {name: tensors[name] for name in encoding.writes}
+    codec = encoding.restore({name: tensors[name] for name in encoding.keeps}, d, fail)
+    values = _decode_values(codec, written, m, d, fail)
     present = np.unpackbits(tensors["present"], count=n).view(bool) if "present" in tensors else None
     if present is not None and int(present.sum()) != m:
         raise fail("it marks rows as present beyond its last one")
     return cls(
-        party=header["party"], values=values, rows=header["rows"], bits=bits, scale=scale, run=header["run"],
+        party=header["party"], values=values, rows=header["rows"], codec=codec, written=written, run=header["run"],
         present=present, ids=tensors.get("ids"), naming=naming, forms=forms, model=header.get("model", ""),
         signature=read.signature, learner=header["learner"], noise=fail.noise(header), note=header["note"],
-        spent=None if header["spent"] == "none" else header["spent"], codes=codes,
+        spent=None if header["spent"] == "none" else header["spent"],
     )  # fmt: skip
+
+
+def _decode_values(codec: Codec, written: Tensors, m: int, d: int, fail: _Failure) -> NDArray[np.float32]:
+    """Decode, and check what every receiver relies on, whatever the codec."""
+    values = codec.decode(written, m, d, fail)
+    expect({"values": values}, "values", np.float32, (m, d), fail)
+    if values.size and not -VALUE_LIMIT <= values.min() <= values.max() <= VALUE_LIMIT:  # NaN is not, either
+        raise fail(f"it has values that are not finite, or beyond {VALUE_LIMIT:g}")
+    return values
 
 
 def _check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: _Failure) -> None:
@@ -333,35 +330,3 @@ def _check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: _Fai
         )
     if naming != "plain" and ids.shape[1] != 8:
         raise fail(f"its hashes have {ids.shape[1]} bytes instead of 8")
-
-
-def _read_scale(tensors: dict[str, NDArray[Any]], d: int, fail: _Failure) -> Scale:
-    width = d if d <= SCALES_LIMIT else 1
-    for name in ("low", "high"):
-        if name not in tensors:
-            raise fail(f"its scale has no {name!r}")
-        _expect(tensors, name, np.float32, (width,), fail)
-    low, high = tensors["low"], tensors["high"]
-    if not ((np.abs(low) <= VALUE_LIMIT).all() and (np.abs(high) <= VALUE_LIMIT).all() and (low <= high).all()):
-        raise fail("its scale is not a range")
-    return Scale(low, high)
-
-
-def _expect(tensors: dict[str, NDArray[Any]], name: str, dtype: Any, shape: tuple[int, ...], fail: _Failure) -> None:
-    found = tensors[name]
-    if found.dtype != dtype or found.shape != shape:
-        raise fail(
-            f"its {name!r} are {found.dtype} of shape {found.shape}, announced were {np.dtype(dtype)} of shape {shape}"
-        )
-
-
-def _pack_nibbles(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    flat = codes.ravel()
-    if flat.size % 2:
-        flat = np.append(flat, np.uint8(0))
-    packed: NDArray[np.uint8] = (flat[::2] << np.uint8(4)) | flat[1::2]
-    return packed
-
-
-def _unpack_nibbles(packed: NDArray[np.uint8], m: int, d: int) -> NDArray[np.uint8]:
-    return np.stack([packed >> 4, packed & 15], axis=-1).ravel()[: m * d].reshape(m, d)

@@ -17,9 +17,10 @@ from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE
+from fedonce.messages import codecs
+from fedonce.messages.codecs import Codec
 from fedonce.messages.envelope import checksum
-from fedonce.messages.representation import BITS, Representation, row_digest
-from fedonce.messages.scale import Scale
+from fedonce.messages.representation import Representation, row_digest
 from fedonce.party.checks import check_party, check_purse, public_of
 from fedonce.party.saving import guest_from, keep_guest
 from fedonce.party.tuned import Tuned
@@ -53,8 +54,8 @@ class Guest:
         How it learns: a name from `fedonce.learners.LEARNERS`, or an object.
     dim : int
         Number of values a row; lowered where the learner cannot give so many.
-    bits : int
-        Bits a value on the wire: 32, 16, 8 or 4.
+    bits : int or str
+        Bits per value on the wire: 32, 16, 8 or 4; or the name of an encoding of your own.
     epochs : int, optional
         Overrides the learner's own.
     shape : tuple, optional
@@ -76,7 +77,7 @@ class Guest:
     """
 
     def __init__(
-        self, name: str, learner: object = "auto", dim: int = 8, bits: int = 8, epochs: int | None = None,
+        self, name: str, learner: object = "auto", dim: int = 8, bits: int | str = 8, epochs: int | None = None,
         shape: tuple[int, ...] | None = None, run: str = "local", noise: float = 0.0, random_state: int = 0,
         device: str = "auto", purse: Purse | None = None, public: Public | None = None, naming: Naming | None = None,
     ) -> None:  # fmt: skip
@@ -86,18 +87,17 @@ class Guest:
         if purse is not None and noise:
             wanted = "0 with a privacy budget: its centre and radius are figures of private rows that nobody has priced"
             raise parameter_error("Guest", "noise", wanted, noise)
-        if bits not in BITS:
-            raise parameter_error("Guest", "bits", f"one of {', '.join(map(str, BITS))}", bits)
+        self.encoding = codecs.find(bits, "Guest")
         if not isinstance(dim, int | np.integer) or dim < 1:
             raise parameter_error("Guest", "dim", "a positive integer", dim)
-        self.name, self.dim, self.bits, self.run = name, dim, bits, run
+        self.name, self.dim, self.bits, self.run = name, dim, self.encoding.choice(), run
         self.learner = learners.make(learner, epochs, "Guest")
         self.purse = purse
         self.preparation = Preparation(name, shape, self.learner.embeddings, public_of(purse, public))
         self.random_state, self.device, self.naming = random_state, device, naming
         self.noise = LocalNoise(float(noise)) if noise else None
         self.tuned: Tuned | None = None  # what more rounds have changed
-        self.scale: Scale | None = None
+        self.codec: Codec | None = None  # how its values are written, fitted when it has learnt
         self.history: list[Epoch] = []
         self.reading: Reading | None = None  # how its tables are read from files
         self.learnt_naming: tuple[str, tuple[str, ...]] | None = (
@@ -137,29 +137,27 @@ class Guest:
             return self._send(own, values, mask, agreed)
 
     def _fit(self, rows: Rows, ids: Ids | None) -> Rows:
-        """Fit the learner and the scale to prepared rows, and return the values to be sent."""
+        """Fit the learner and the codec to prepared rows, and return the values to be sent."""
         rng = party_generator(self.random_state, self.name)
         if self.purse is not None:
             self.learner.fit_private(rows, self.dim, rng, pick_device(self.device), self.purse)
             values = self.values(rows)
-            bounded = np.isfinite(self.bound)
-            self.scale = (
-                Scale.public(self.bound, values.shape[1], self.bits) if bounded else Scale.fit(values, self.bits)
-            )
+            bounded, dim = np.isfinite(self.bound), values.shape[1]
+            self.codec = self.encoding.public(self.bound, dim) if bounded else self.encoding.fit(values)
             return values
         self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
         values = self.values(rows)
         if self.noise is not None:
             self.noise.fit(values)
             values = self._blurred(values, rows, ids)
-        self.scale = Scale.fit(values, self.bits)
+        self.codec = self.encoding.fit(values)
         return values
 
     def represent(
         self, table: Any, present: ArrayLike | None = None, agreed: AgreedRows | None = None
     ) -> Representation:
-        """Return the message for rows to be predicted, with what was learnt and the scale frozen then."""
-        if self.scale is None:
+        """Return the message for rows to be predicted, with what was learnt and the codec frozen then."""
+        if self.codec is None:
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
         own = Table.of(table)
         mask = self._mask(own, present)
@@ -270,12 +268,12 @@ class Guest:
         return checksum("model", {}, tensors)[:16]
 
     def message(self, values: Rows, present: NDArray[np.bool_] | None, **rows: Any) -> Representation:
-        """Put values into a message, rounded to the guest's bits on the scale frozen when it learnt."""
-        assert self.scale is not None
+        """Put values into a message, written by the codec that was frozen when the guest learnt."""
+        assert self.codec is not None
         lowered = values.shape[1] < self.dim
         rows.setdefault("rows", row_digest(len(values) if present is None else len(present)))
         return Representation.encode(
-            values, bits=self.bits, scale=self.scale, party=self.name, run=self.run, present=present,
+            values, self.codec, self.name, run=self.run, present=present,
             learner=self.learner_name, model=self.model, **rows,
             noise=0.0 if self.noise is None else self.noise.scale,
             spent=None if self.purse is None else to_text(self.purse.spent),

@@ -21,9 +21,9 @@ from fedonce.hostmodels import network as aggregation
 from fedonce.hostmodels import private_network
 from fedonce.hostmodels.network import Recipe
 from fedonce.learners import LEARNERS, Learner
+from fedonce.messages.codecs import Codec
 from fedonce.messages.names import kept
 from fedonce.messages.representation import Representation
-from fedonce.messages.scale import Scale
 from fedonce.party import storage
 from fedonce.party.drift import Seen
 from fedonce.party.storage import Stored, Tensors
@@ -47,6 +47,8 @@ _DAMAGE = (
     StopIteration,
     MemoryError,
 )
+# A guest's folder has a scale even where its encoding needs none.
+NO_SCALE = {f"scale.{name}": np.zeros(0, np.float32) for name in ("low", "high")}
 _ROW_LIMIT = 2**24  # numbers of a prepared row; or as many as there are weights
 
 
@@ -55,12 +57,13 @@ class GuestState(Protocol):
 
     name: str
     dim: int
-    bits: int
+    bits: int | str
     run: str
     random_state: int
     learner: Learner
     preparation: Preparation
-    scale: Scale | None
+    encoding: type[Codec]
+    codec: Codec | None
     noise: LocalNoise | None
     tuned: Tuned | None
     purse: Purse | None
@@ -117,20 +120,20 @@ H = TypeVar("H", bound=HostState)
 
 def keep_guest(guest: GuestState, folder: str | Path, leaving: Mapping[str, bytes]) -> Path:
     """Write a guest that has learnt, and what leaves it."""
-    if guest.scale is None:
+    if guest.codec is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
     owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
     _check_known(guest.learner, owner)
     # After rounds from a random start, which stand alone, the learner may never have learnt.
     learnt = {} if guest.tuned is not None and guest.tuned.alone else guest.learner.state()
     weights = {f"learner.{name}": np.asarray(value) for name, value in learnt.items()}
-    weights |= {"scale.low": guest.scale.low, "scale.high": guest.scale.high}
+    weights |= NO_SCALE | {f"scale.{name}": value for name, value in guest.codec.state().items()}
     if guest.noise is not None and guest.noise.centre is not None:
         weights["noise.centre"] = guest.noise.centre
     if guest.tuned is not None and guest.tuned.network is not None:
         weights |= _weights("tuned.", guest.tuned.network)
     settings = {
-        "name": guest.name, "dim": int(guest.dim), "bits": int(guest.bits), "run": guest.run,
+        "name": guest.name, "dim": int(guest.dim), "bits": guest.bits, "run": guest.run,
         "random_state": int(guest.random_state),
         "learner": {"name": guest.learner.name, "settings": storage.settings_of(guest.learner, owner)},
         "noise": None if guest.noise is None else {"scale": guest.noise.scale, "radius": guest.noise.radius},
@@ -174,7 +177,6 @@ def _guest(stored: Stored, make: Callable[..., G]) -> G:
         random_state=settings["random_state"],
     )  # fmt: skip
     guest.preparation = Preparation.from_json(stored.encoding)
-    guest.scale = Scale(weights["scale.low"], weights["scale.high"])
     if noise is not None:
         guest.noise = LocalNoise(noise["scale"], weights["noise.centre"], noise["radius"])
     if tuned is not None:
@@ -209,11 +211,12 @@ def _one_row(preparation: Preparation, weights: Tensors) -> NDArray[np.float32]:
 
 
 def _try_guest(guest: GuestState, weights: Tensors) -> None:
-    """Represent a row: parts that do not fit together are found here, and not when the guest is needed."""
-    flat = ("scale.low", "scale.high", "noise.centre")
-    if any(weights[name].ndim != 1 for name in flat if name in weights):
-        raise ValueError("its scale or its noise must be a number per value")
+    """Restore the codec and represent a row: parts that do not fit together are found here, and not when the guest is needed."""
+    if "noise.centre" in weights and weights["noise.centre"].ndim != 1:
+        raise ValueError("its noise must be a number per value")
     values = guest.values(_one_row(guest.preparation, weights))
+    state = {name: weights[f"scale.{name}"] for name in guest.encoding.keeps}
+    guest.codec = guest.encoding.restore(state, values.shape[1], ValueError)
     guest.message(values if guest.noise is None else guest.noise.blur(values), None)
 
 

@@ -16,10 +16,9 @@ from fedonce.errors import InputError, MessageError
 from fedonce.learners import Auto, NetworkLearner
 from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
 from fedonce.messages.representation import Representation, row_digest
-from fedonce.messages.scale import Scale
 from fedonce.party import Guest, Tuned
-from fedonce.rounds.settings import LEAST_BITS, Rounds
-from fedonce.rounds.wire import batch_digest, range_of, wire_message
+from fedonce.rounds.settings import Rounds
+from fedonce.rounds.wire import batch_digest, wire_message
 from fedonce.training.loop import Batch, Rows, pick_device
 from fedonce.training.networks import TUNED_HIDDEN, Correction, encoder
 from fedonce.training.randomness import party_generator, torch_seeded
@@ -44,7 +43,7 @@ class GuestSide:
         host: str,
     ) -> None:
         self.guest, self.host, self.n_rows = guest, host, n_rows
-        self.bits = rounds.bits or max(LEAST_BITS, guest.bits)
+        self.encoding = rounds.encoding(guest.encoding)
         self.present = present
         self.position = np.cumsum(present) - 1 if present is not None else np.arange(n_rows)
         self.rng = party_generator(guest.random_state, f"{guest.name}\nrounds")
@@ -102,12 +101,12 @@ class GuestSide:
         return torch.from_numpy(values).to(self.device, self.dtype)
 
     def opening(self) -> bytes:
-        """Return a message without rows, which says how many values and bits there will be."""
+        """Return a message without rows, which says how many values there will be, and how they are written."""
         values = np.zeros((0, self.dim), np.float32)
         held = None if self.present is None else np.zeros(0, bool)
-        scale, rows, learner = range_of(values, self.bits), row_digest(0), self.guest.learner_name
-        message = wire_message(values, self.bits, scale, self.guest.name, self.guest.run, rows, "opening", held)
-        return replace(message, learner=learner).to_bytes()
+        codec, guest = self.encoding.spanning(values), self.guest
+        message = wire_message(values, codec, guest.name, guest.run, row_digest(0), "opening", held)
+        return replace(message, learner=guest.learner_name).to_bytes()
 
     def begin(self, training: Training, order: int) -> None:
         """Take note of how everyone trains, and of the seed for the order of rows."""
@@ -131,10 +130,8 @@ class GuestSide:
         self.batch = batch
         values = self.outputs.detach() if self.base is None else self.outputs.detach() + self.base[where]
         numbers = values.float().cpu().numpy()
-        message = wire_message(
-            numbers, self.bits, range_of(numbers, self.bits), self.guest.name, self.guest.run, batch_digest(batch), "values", held
-        )  # fmt: skip
-        return message.to_bytes()
+        codec, guest = self.encoding.spanning(numbers), self.guest
+        return wire_message(numbers, codec, guest.name, guest.run, batch_digest(batch), "values", held).to_bytes()
 
     def backward(self, data: bytes) -> None:
         """Take a step by the gradient that the host sent."""
@@ -162,7 +159,7 @@ class GuestSide:
         return threads_for(3 * network_work(self.network, self.rows.shape[1:], self.training.batch))
 
     def close(self) -> bytes:
-        """Freeze model and scale, and return a message without rows that carries the scale."""
+        """Freeze model and codec, and return a message without rows that carries the codec's state."""
         self.network.cpu().eval()
-        self.guest.scale = Scale.fit(self.guest.values(self.rows), self.guest.bits)
+        self.guest.codec = self.guest.encoding.fit(self.guest.values(self.rows))
         return self.guest.message(np.zeros((0, self.dim), np.float32), None).to_bytes()

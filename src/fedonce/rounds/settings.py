@@ -9,7 +9,8 @@ import numpy as np
 
 from fedonce.errors import parameter_error
 from fedonce.hostmodels import network
-from fedonce.messages.representation import BITS
+from fedonce.messages import codecs
+from fedonce.messages.codecs import Codec
 from fedonce.training.settings import Training
 
 # Models that are good already take smaller steps than new ones, and the smaller the fewer there are: shares of the host
@@ -36,7 +37,7 @@ class Rounds:
         Of everyone's optimizer. None: a share of the host recipe's, the smaller the shorter the rounds are; all of it where
         `start` is "random".
     bits : int, optional
-        Bits a value, in both directions. None: those of the guest's first message, and 8 at least: gradients want more.
+        Bits per value, in both directions. None: those of the guest's first message, and 8 at least: gradients want more.
     start : str
         "one-shot": go on from FedOnce's models. "random": no first message and random weights: SplitNN.
     """
@@ -46,7 +47,7 @@ class Rounds:
     bytes: int | None = None
     batch: int | None = None
     rate: float | None = None
-    bits: int | None = None
+    bits: int | str | None = None
     start: str = "one-shot"
 
     def __post_init__(self) -> None:
@@ -58,10 +59,16 @@ class Rounds:
             kind = int | np.integer if whole else int | float | np.number
             if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < np.inf):
                 raise parameter_error("Rounds", name, f"a positive {'integer' if whole else 'number'} or None", value)
-        if self.bits is not None and (not isinstance(self.bits, int | np.integer) or self.bits not in BITS):
-            raise parameter_error("Rounds", "bits", f"one of {', '.join(map(str, BITS))} or None", self.bits)
+        if self.bits is not None:
+            codecs.find(self.bits, "Rounds", " or None")
         if self.start not in ("one-shot", "random"):
             raise parameter_error("Rounds", "start", "'one-shot' or 'random'", self.start)
+
+    def encoding(self, own: type[Codec]) -> type[Codec]:
+        """Return how values and gradients are written; `own` is how the guest writes its first message."""
+        if self.bits is not None:
+            return codecs.find(self.bits, "Rounds")
+        return own if own.bits >= LEAST_BITS else codecs.find(LEAST_BITS)
 
     def batch_of(self, recipe: network.Recipe, n_rows: int) -> int:
         """Return how many rows a round has."""

@@ -21,14 +21,14 @@ from torch import Tensor, nn
 from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
 from fedonce.hostmodels import network
+from fedonce.messages.codecs import most_state
 from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
 from fedonce.messages.representation import Representation
-from fedonce.messages.scale import SCALES_LIMIT
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Host, arrange
 from fedonce.rounds.engine import check_engine as check_engine
 from fedonce.rounds.settings import Rounds
-from fedonce.rounds.wire import batch_digest, range_of, symmetric_range, wire_message
+from fedonce.rounds.wire import batch_digest, wire_message
 from fedonce.rows.matching import HostRows
 from fedonce.training.loop import Batch, pick_device, train
 from fedonce.training.networks import code_sizes
@@ -122,8 +122,8 @@ class HostSide:
             return None
         batch = self.rounds.batch_of(self.recipe, self.n_rows)
         cost = self._round_bytes(batch)
-        # A closing message is as long as the opening one, and may have a scale and a longer learner's name.
-        closing = sum(message.nbytes + 8 * min(message.dim, SCALES_LIMIT) + 256 for message in self.opened.values())
+        # A closing message is as long as the opening one, and may have another codec's state and a longer learner's name.
+        closing = sum(message.nbytes + most_state(message.dim) + 256 for message in self.opened.values())
         left = self.rounds.bytes - sent - closing
         if left < cost:
             raise InputError(
@@ -136,10 +136,11 @@ class HostSide:
         """Take the loss of a batch, leave the gradients in the host's parameters and return those of the guests' values."""
         messages = self._read(received, traffic)
         for party, message in messages.items():
-            if party in self.opened and message.bits != self.opened[party].bits:
+            opened = self.opened.get(party, message)
+            if type(message.codec) is not type(opened.codec):
                 raise MessageError(
-                    f"The message of party {party!r} is refused: it has {message.bits} bits a value, not the "
-                    f"{self.opened[party].bits} with which the party opened rounds."
+                    f"The message of party {party!r} is refused: it has {message.codec.choice()} bits per value, not the "
+                    f"{opened.codec.choice()} with which the party opened rounds."
                 )
         rows = batch_digest(batch)
         arranged = arrange(list(messages.values()), self.host.dims, HostRows(len(batch), digest=rows), self.host.run)
@@ -158,12 +159,10 @@ class HostSide:
         gradients, start = {}, 0
         for party, dim in self.host.dims.items():
             if party in messages:
-                own, bits = whole[:, start : start + dim], messages[party].bits
-                held = messages[party].present
+                own, held = whole[:, start : start + dim], messages[party].present
                 own = own if held is None else own[held]
-                gradient = wire_message(
-                    own, bits, symmetric_range(own, bits), self.host.name, self.host.run, rows, "gradient", held
-                )
+                codec = messages[party].codec.around_zero(own)
+                gradient = wire_message(own, codec, self.host.name, self.host.run, rows, "gradient", held)
                 gradients[party] = data = gradient.to_bytes()
                 traffic.add(gradient, len(data), to=party)
             start += dim
@@ -182,14 +181,15 @@ class HostSide:
         self.model.cpu().eval()
 
     def _round_bytes(self, batch: int) -> int:
-        """Return the bytes of a round of a full batch: every guest's values and gradients."""
+        """Return the bytes of a round of a full batch, at most: every guest's values and gradients."""
         rows, total = batch_digest(np.arange(batch)), 0
-        for party, message in self.opened.items():
-            values, bits = np.ones((batch, message.dim), np.float32), message.bits
-            held = None if message.present is None else np.ones(batch, bool)
+        for party, opened in self.opened.items():
+            values, most = np.ones((batch, opened.dim), np.float32), opened.codec.most_payload(batch, opened.dim)
+            held = None if opened.present is None else np.ones(batch, bool)
             for sender, kind in ((party, "values"), (self.host.name, "gradient")):
-                message = wire_message(values, bits, range_of(values, bits), sender, self.host.run, rows, kind, held)
-                total += len(message.to_bytes())
+                codec = opened.codec.spanning(values)
+                message = wire_message(values, codec, sender, self.host.run, rows, kind, held)
+                total += message.nbytes - message.payload_bytes + most
         return total
 
     def _read(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
