@@ -16,7 +16,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from fedonce import NCF, FedOnceClassifier, FedOnceRegressor, FedOnceWarning, Guest, InputError, Recipe, tiles
+from fedonce import (
+    NCF,
+    FedOnceClassifier,
+    FedOnceRegressor,
+    FedOnceWarning,
+    Guest,
+    InputError,
+    Privacy,
+    Recipe,
+    Rounds,
+    tiles,
+)
 from fedonce.learners import NAT, PCA
 from tests.conftest import make_table
 
@@ -68,6 +79,8 @@ def test_fit_predict_and_what_is_known_afterwards(fitted):
     assert model.traffic_.payload_bytes == 300 * 2 * 2
     assert model.traffic_.per_guest.keys() == {"shop", "telco"}
     assert model.representations_["shop"].values.shape == (300, 2)
+    assert model.learners_ == {"shop": "pca", "telco": "pca"}
+    assert model.dims_ == {"shop": 2, "telco": 2}
     assert model.absent_ == ()
     assert model.overlap_ == {"shop": 1.0, "telco": 1.0}
     assert len(model.history_) == 20
@@ -184,6 +197,27 @@ def test_settings_by_guest():
     assert (model.representations_["telco"].learner, model.representations_["telco"].dim) == ("random", 8)
 
 
+def test_learners_and_dims_say_what_was_used_and_sent():
+    """Of "auto" what it chose; a dim that a learner cannot give is lowered; who was absent is not listed."""
+    X, y = make_table()
+    noise = np.column_stack([X, np.random.default_rng(0).normal(size=(300, 40))])  # nothing that two values could keep
+    parties = {"bank": [0, 1], "shop": [2, 3, 4], "telco": list(range(8, 48)), "away": [7]}
+    model = quick(parties=parties, learner="auto", dim={"shop": 9}, epochs=1)
+    model.fit(noise, y, present={"away": False})
+    assert model.learners_ == {"shop": "pca", "telco": "autoencoder"}
+    assert model.dims_ == {"shop": 3, "telco": 8}
+    assert model.learners_ == {name: message.learner for name, message in model.representations_.items()}
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.learners_, again.dims_) == (model.learners_, model.dims_)
+
+
+def test_rounds_that_begin_at_random_have_dims_and_no_learners():
+    X, y = make_table()
+    model = quick(rounds=Rounds(rounds=2, start="random")).fit(X, y)
+    assert model.learners_ == {}
+    assert model.dims_ == {"shop": 2, "telco": 2}
+
+
 def test_regression():
     X, _ = make_table(600)
     y = X[:, 0] + X[:, 4] + X[:, 7]
@@ -275,7 +309,7 @@ def test_wrong_parameters(change, message):
     [
         ({"nobody": False}, "The 'present' parameter of FedOnceClassifier must be a dict of guests"),
         ({"bank": False}, "dict of guests"),
-        ({"shop": [True, False]}, "300 booleans, one a row, for guest 'shop'"),
+        ({"shop": [True, False]}, "300 booleans, one per row, for guest 'shop'"),
         ({"shop": np.ones(300)}, "300 booleans"),
         ([True], "dict of guests"),
     ],
@@ -428,7 +462,7 @@ def test_an_error_on_the_rows_does_not_show_them(rows):
 def test_labels_of_two_columns_are_told_by_their_shape(estimator):
     same = pd.concat([SECRET["a"], SECRET["a"]], axis=1)  # two columns of one name
     for label in (SECRET[["a", "b"]], same, same.to_numpy()):
-        with pytest.raises(InputError, match=r"y should be a 1d array, one label a row. Got a .* of shape \(60, 2\)"):
+        with pytest.raises(InputError, match=r"y should be a 1d array, one label per row. Got a .* of shape \(60, 2\)"):
             estimator().fit(SECRET[["a", "b"]], label)
     model = estimator(host_epochs=1).fit(SECRET[["a", "b"]], CLASSES)
     with pytest.raises(InputError, match=r"of shape \(60, 2\)"):
@@ -455,3 +489,87 @@ def test_no_parameter_s_error_shows_rows(value):
             except Exception as error:
                 said = str(error)
             assert "secret" not in said, parameter
+
+
+# --- privacy= and its short forms ---
+
+BUDGET = {"epsilon": 4.0, "bounds": (-9, 9), "target_bounds": [0, 1], "accountant": "rdp"}
+
+
+def spent(model):
+    X, y = make_table()
+    return model.fit(X, y).predict_proba(X), [repr(entry) for entry in model.ledger_.entries]
+
+
+def test_privacy_and_its_short_forms_are_the_same():
+    whole = quick(privacy=Privacy(**BUDGET, insecure_test_seed=0))
+    short = quick(**BUDGET, privacy=Privacy(insecure_test_seed=0))
+    for one, other in zip(spent(whole), spent(short), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert whole.__sklearn_tags__().non_deterministic
+    assert not quick(privacy=Privacy()).__sklearn_tags__().non_deterministic
+
+
+@pytest.mark.parametrize(
+    ("short", "field"),
+    [
+        ({"epsilon": 2.0}, {"epsilon": 4.0}),
+        ({"accountant": "rdp"}, {"accountant": "reference"}),
+        ({"bounds": (0, 1)}, {"bounds": np.array([0, 2])}),
+    ],
+)
+def test_a_short_form_that_disagrees_with_privacy_is_refused(short, field):
+    X, y = make_table()
+    (name,) = short
+    said = rf"'{name}' parameter of FedOnceClassifier is .*, and its privacy=Privacy\({name}=...\) is .*Give one of the two"
+    with pytest.raises(InputError, match=said):
+        quick(**short, privacy=Privacy(**{"epsilon": 4.0} | field)).fit(X, y)
+
+
+def test_privacy_must_be_one():
+    X, y = make_table()
+    with pytest.raises(InputError, match="'privacy' parameter of FedOnceClassifier must be a Privacy or None. Got 4.0"):
+        quick(privacy=4.0).fit(X, y)
+
+
+def test_privacy_in_scikit_learn_s_hands():
+    X, y = make_table()
+    privacy = Privacy(**BUDGET, clip=0.5, insecure_test_seed=0)
+    model = quick(privacy=privacy)
+    assert clone(model).privacy == privacy
+    model.set_params(privacy__clip=0.1, dim=3)
+    assert (model.privacy.clip, model.privacy.epsilon, model.dim) == (0.1, 4.0, 3)
+    assert privacy.clip == 0.5  # a copy was changed
+    assert quick().set_params(privacy__clip=0.1).privacy == Privacy(clip=0.1)
+    assert quick().set_params(privacy=privacy, privacy__clip=2.0).privacy.clip == 2.0
+    with pytest.raises(InputError, match=r"set by its fields \(epsilon, .*Got 'privacy__clap'"):
+        model.set_params(privacy__clap=0.1)
+    search = GridSearchCV(quick(privacy=privacy), {"privacy__epsilon": [1.0, 8.0]}, cv=2).fit(X, y)
+    assert search.best_estimator_.plan_.epsilon == search.best_params_["privacy__epsilon"]
+
+
+@pytest.mark.parametrize("field", ["clip", "budget_shares", "insecure_test_seed"])
+def test_parameters_that_moved_into_privacy_still_work_and_say_so(field):
+    value = {"clip": 0.2, "budget_shares": "common", "insecure_test_seed": 1}[field]
+    base = Privacy(insecure_test_seed=0) if field != "insecure_test_seed" else None
+    with pytest.warns(
+        FedOnceWarning, match=rf"'{field}' parameter of FedOnceClassifier has moved.*Privacy\({field}="
+    ) as told:
+        model = quick(**BUDGET, privacy=base, **{field: value})
+    assert told[0].filename == __file__
+    assert getattr(model.privacy, field) == value
+    assert clone(model).privacy == model.privacy
+    today = quick(**BUDGET, privacy=Privacy(**{"insecure_test_seed": 0} | {field: value}))
+    for one, other in zip(spent(model), spent(today), strict=True):
+        np.testing.assert_array_equal(one, other)
+    with pytest.warns(FedOnceWarning, match="has moved"):
+        assert quick().set_params(**{field: value}).privacy == Privacy(**{field: value})
+    with pytest.warns(FedOnceWarning, match="has moved"), pytest.raises(InputError, match="Give one of the two"):
+        quick(privacy=Privacy(**{field: {"budget_shares": {"bank": 1.0}}.get(field, 7)}), **{field: value})
+
+
+def test_a_parameter_that_never_was_is_refused():
+    with pytest.raises(TypeError, match="FedOnceClassifier.*unexpected keyword argument 'lerner'"):
+        FedOnceClassifier(lerner="pca")
+    with pytest.raises(ValueError, match="Invalid parameter 'lerner'"):
+        FedOnceClassifier().set_params(lerner="pca")

@@ -16,7 +16,7 @@ from benchmarks import public
 from benchmarks.config import Config
 from benchmarks.methods.settings import PRESET_OF
 from benchmarks.problem import Problem, Result, clocked
-from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, presets
+from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, InputError, Privacy, presets
 from fedonce.training.networks import SMALLEST_CNN1_IMAGE
 
 
@@ -47,8 +47,8 @@ def _published(problem: Problem, config: Config) -> dict[str, Any]:
     if shape is not None and min(shape[1:]) < SMALLEST_CNN1_IMAGE:  # smoke runs have small images
         recipe, learner = replace(recipe, network="cnn0"), replace(learner, network="cnn0")
     return {
-        "learner": learner, "recipe": recipe, "dim": settings["dim"], "bits": 32, "clip": settings["clip"],
-        "accountant": "reference", "budget_shares": "common", "unsound_paper_reproduction": True,
+        "learner": learner, "recipe": recipe, "dim": settings["dim"], "bits": 32, "accountant": "reference",
+        "privacy": replace(settings["privacy"], budget_shares="common", unsound_paper_reproduction=True),
     }  # fmt: skip
 
 
@@ -57,12 +57,13 @@ def _run(problem: Problem, config: Config, seed: int, settings: dict[str, Any]) 
         raise InputError("A private method needs 'epsilon' in its settings.")
     kind = FedOnceClassifier if problem.classes else FedOnceRegressor
     low, high = problem.data.target_range(seed)
+    few_rows = len(problem.y) < 5000  # the small data of smoke runs
+    privacy = replace(settings.get("privacy", Privacy()), allow_large_delta=few_rows)
     model = kind(
         parties=problem.parties, host=problem.host, epsilon=config.epsilon, delta=config.delta,
         bounds=public.bounds(problem.data), target_bounds=public.target_bounds(problem.data),
         host_epochs=config.host_epochs, device=config.device, random_state=seed,
-        allow_large_delta=len(problem.y) < 5000,  # the small data of smoke runs
-        **settings,
+        **settings | {"privacy": privacy},
     )  # fmt: skip
     label = problem.y if problem.classes else problem.y * (high - low) + low
     with warnings.catch_warnings(), clocked() as clock:

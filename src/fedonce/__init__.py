@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from fedonce.messages.traffic import Traffic as Traffic
     from fedonce.party import Guest as Guest
     from fedonce.party import Host as Host
+    from fedonce.privacy.settings import Privacy as Privacy
     from fedonce.rounds.settings import Rounds as Rounds
     from fedonce.rows.alignment import AgreedRows as AgreedRows
     from fedonce.rows.ids import Naming as Naming
@@ -53,6 +54,7 @@ _HOME = {
     "Learner": "learners",
     "Representation": "messages.representation",
     "Traffic": "messages.traffic",
+    "Privacy": "privacy.settings",
     "Rounds": "rounds.settings",
     "NCF": "training.networks",
     "Pixels": "data.partition",

@@ -25,6 +25,7 @@ from fedonce import (
     Host,
     InputError,
     MessageError,
+    Privacy,
     Recipe,
     tiles,
 )
@@ -55,13 +56,14 @@ BUDGET = {
     "bounds": (-1, 1),
     "target_bounds": [0, 1],
     "accountant": "rdp",
-    "insecure_test_seed": 0,
     "random_state": 0,
 }
+EXPERT = ("clip", "budget_shares", "allow_large_delta", "unsound_paper_reproduction", "insecure_test_seed")
 
 
 def classifier(**given):
-    return FedOnceClassifier(**{"parties": 4, "dim": 2, **BUDGET, **given})
+    expert = {"insecure_test_seed": 0} | {name: given.pop(name) for name in EXPERT if name in given}
+    return FedOnceClassifier(**{"parties": 4, "dim": 2, **BUDGET, "privacy": Privacy(**expert), **given})
 
 
 def priced(book):
@@ -197,7 +199,6 @@ def test_missing_values_and_categories_from_public_lists():
         ({"accountant": "mine"}, InputError, "'accountant'.*pld, rdp, reference.*'mine'"),
         ({"division": "equal"}, InputError, "'division'.*moments, simple.*'equal'"),
         ({"budget_shares": {"party1": 1}}, InputError, "'budget_shares'.*every party"),
-        ({"clip": 0}, InputError, "'clip'.*above 0"),
         ({"bounds": {0: (-1, 1), 99: (0, 1)}}, InputError, "'bounds'.*keyed by columns.*Got 99"),
         ({"target_bounds": [1, 1]}, InputError, "two or more"),
         ({"learner": Random(network=Centred())}, InputError, "'party2'.*other values when other rows are with it"),
@@ -214,11 +215,18 @@ def test_what_is_refused_is_refused_before_anything_is_spent(given, error, said)
     assert not hasattr(model, "ledger_") or not model.ledger_.entries
 
 
-@pytest.mark.parametrize("parameter", ["delta", "clip", "budget_shares", "bounds", "target_bounds", "categories"])
+@pytest.mark.parametrize("parameter", ["delta", "bounds", "target_bounds", "categories"])
 def test_parts_of_a_budget_without_epsilon_are_refused(parameter):
     X, y = problem(100)
-    with pytest.raises(InputError, match=f"'{parameter}'.*None without epsilon"):
+    with pytest.raises(InputError, match=f"'{parameter}' parameter of FedOnceClassifier.*None without epsilon"):
         FedOnceClassifier(**{parameter: 0.5}).fit(X, y)
+
+
+@pytest.mark.parametrize("field", ["delta", "clip", "budget_shares", "bounds", "target_bounds"])
+def test_fields_of_a_budget_without_epsilon_are_refused(field):
+    X, y = problem(100)
+    with pytest.raises(InputError, match=f"'{field}' parameter of Privacy.*None without epsilon"):
+        FedOnceClassifier(privacy=Privacy(**{field: 0.5})).fit(X, y)
 
 
 def test_a_large_delta_can_be_allowed():

@@ -202,10 +202,12 @@ def test_movielens_preset_trains_on_a_few_real_ratings(data_folder, host):
 def test_level_1_is_the_papers_and_must_be_asked_for_by_name():
     X, y = make_table(200)
     settings = presets.load("phishing", 1, epsilon=2) | {"parties": 2, "epochs": 1, "host_epochs": 1}
-    public = {"bounds": (-100, 100), "target_bounds": np.unique(y), "insecure_test_seed": 0}
+    public = {"bounds": (-100, 100), "target_bounds": np.unique(y)}
+    model = FedOnceClassifier(**settings, **public).set_params(privacy__insecure_test_seed=0)
     with pytest.raises(BudgetError, match="unsound_paper_reproduction"):
-        FedOnceClassifier(**settings, **public).fit(X, y)
-    model = FedOnceClassifier(**settings, **public, unsound_paper_reproduction=True).fit(X, y)
+        model.fit(X, y)
+    model.set_params(privacy__unsound_paper_reproduction=True).fit(X, y)
+    assert model.privacy.clip == presets.settings("phishing", 1, epsilon=2).clip
     assert model.ledger_.nominal
     assert model.ledger_.delta == settings["delta"]
     assert model.predict(X).shape == y.shape

@@ -1,13 +1,36 @@
-"""Whether enough guests are there for a prediction: one that is missing is told, and not quietly zeros."""
+"""Who has which rows; and whether enough guests are there for a prediction: one that is missing is told, not quietly zeros."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fedonce.errors import AbsentPartyError, InputError, parameter_error
 
+Present = Mapping[str, "ArrayLike | bool"] | None  # which rows each guest has; who is not listed has all
 HALF = 0.5  # of its share of the rows in training, which a guest must have at prediction
+
+
+def masks(present: Present, guests: Collection[str], n_rows: int, owner: str) -> dict[str, NDArray[np.bool_]]:
+    """Check the `present` parameter of an owner and return a boolean per row for each guest that it lists."""
+    if present is None:
+        return {}
+    if not isinstance(present, Mapping) or not set(present) <= set(guests):
+        wanted = f"a dict of guests ({', '.join(map(repr, guests))}) to a boolean or a boolean per row"
+        got = list(present) if isinstance(present, Mapping) else type(present).__name__
+        raise parameter_error(owner, "present", wanted, got)
+    return {name: _mask(given, name, n_rows, owner) for name, given in present.items()}
+
+
+def _mask(given: ArrayLike | bool, guest: str, n_rows: int, owner: str) -> NDArray[np.bool_]:
+    mask = np.full(n_rows, given) if isinstance(given, bool | np.bool_) else np.asarray(given)
+    if mask.dtype != bool or mask.shape != (n_rows,):
+        wanted = f"False, or {n_rows} booleans, one per row, for guest {guest!r}"
+        raise parameter_error(owner, "present", wanted, f"{mask.dtype} {mask.shape}")
+    return mask
 
 
 @dataclass(frozen=True)

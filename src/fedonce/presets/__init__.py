@@ -17,6 +17,7 @@ from fedonce.datasets import SOURCES
 from fedonce.errors import parameter_error
 from fedonce.hostmodels.network import PAPER
 from fedonce.learners import NAT
+from fedonce.privacy.settings import Privacy
 from fedonce.training.networks import NCF, Network
 
 __all__ = ["Settings", "Step", "load", "names", "settings"]
@@ -94,7 +95,7 @@ def load(name: str, level: int = 0, host: str | None = None, epsilon: float | No
     epsilon : float, optional
         The privacy budget at level 1: 2, 4, 6 or 8.
 
-    >>> load("phishing")["dim"], load("mnist", level=1, epsilon=8)["clip"]
+    >>> load("phishing")["dim"], load("mnist", level=1, epsilon=8)["privacy"].clip
     (3, 1.5)
     """
     row = settings(name, level, host, epsilon)
@@ -115,7 +116,7 @@ def load(name: str, level: int = 0, host: str | None = None, epsilon: float | No
         ),
     }  # fmt: skip
     if level == 1:
-        arguments |= {"epsilon": float(epsilon or 0), "delta": row.delta, "clip": row.clip}
+        arguments |= {"epsilon": float(epsilon or 0), "delta": row.delta, "privacy": Privacy(clip=row.clip)}
     return arguments
 
 

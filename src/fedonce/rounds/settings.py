@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
+from numbers import Integral
 
 import numpy as np
 
@@ -83,3 +84,12 @@ class Rounds:
         share = min(WARM * max(1.0, steps / per_epoch), WARMEST) if self.start == "one-shot" else 1.0
         rate = self.rate or recipe.rate * share
         return replace(base, batch=batch, rate=rate, steps=steps, epochs=ceil(steps / per_epoch))
+
+
+def as_rounds(given: int | Rounds, owner: str) -> Rounds | None:
+    """Return how to go on after the one message, from a number of rounds or a `Rounds`; None: not at all."""
+    if isinstance(given, Rounds):
+        return given
+    if isinstance(given, bool) or not isinstance(given, Integral) or given < 0:
+        raise parameter_error(owner, "rounds", "an integer of at least 0, or a Rounds", given)
+    return Rounds(rounds=int(given)) if given else None

@@ -9,6 +9,6 @@ independently of the others in the call. `to_json` says all of it, so that anoth
 
 from fedonce.data.preparation.categories import HASHED_WIDTH
 from fedonce.data.preparation.preparing import SKETCH_WIDTH, Preparation
-from fedonce.data.preparation.public import Public, as_bounds
+from fedonce.data.preparation.public import Bounds, Public, as_bounds
 
-__all__ = ["HASHED_WIDTH", "SKETCH_WIDTH", "Preparation", "Public", "as_bounds"]
+__all__ = ["HASHED_WIDTH", "SKETCH_WIDTH", "Bounds", "Preparation", "Public", "as_bounds"]

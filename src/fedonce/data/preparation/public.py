@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedonce.data.table import as_date
 from fedonce.errors import InputError, shown
 
-Bounds = Any  # (low, high) for all columns, a pair a column by position, or a dict of columns to pairs
+# (low, high) for all columns, a pair per column by position, or a dict of columns to pairs; ends are numbers, dates or text.
+Bounds = Sequence[Any] | NDArray[Any] | Mapping[Hashable, Sequence[Any]] | None
 DAY = np.timedelta64(1, "D")
 
 
@@ -58,7 +60,7 @@ class Public:
         return pair, any(timed for _, timed in ends)
 
     def _given(self, name: Hashable, position: int, party: str) -> Any:
-        found = self.bounds
+        found: Any = self.bounds
         if isinstance(found, Mapping):
             found = found.get(name)
         elif found is not None and np.ndim(found) == 2:
