@@ -26,14 +26,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 from torch import nn
 
-from fedonce import learners, protocol
+from fedonce import hostmodels, learners, protocol
 from fedonce.data.partition import Block, Parties, resolve
 from fedonce.data.preparation import Preparation, Public
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
-from fedonce.hostmodels import private_network
-from fedonce.hostmodels.network import find_recipe
+from fedonce.hostmodels.plan import plan as make_plan
 from fedonce.messages.representation import BITS
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Guest, Host, check_labels, check_noise
@@ -54,7 +53,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self, parties: Parties = None, host: str | None = None, learner: Any = "auto", dim: Any = 8, bits: int = 8,
-        epochs: Any = None, host_epochs: int | None = None, recipe: Any = "default", rounds: Any = 0,
+        epochs: Any = None, host_epochs: int | None = None, recipe: Any = "default", model: Any = "network", rounds: Any = 0,
         representation_noise: float = 0.0, epsilon: float | None = None, delta: float | None = None,
         clip: float | None = None, accountant: str = "pld", division: str = "moments", budget_shares: Any = None,
         bounds: Any = None, target_bounds: Any = None, categories: Any = None, allow_large_delta: bool = False,
@@ -69,6 +68,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.host_epochs = host_epochs
         self.recipe = recipe
+        self.model = model
         self.rounds = rounds
         self.representation_noise = representation_noise
         self.epsilon = epsilon
@@ -120,6 +120,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             plan=plan,
             labels=self.target_bounds,
             allow_large_delta=self.allow_large_delta,
+            model=self.model,
         )
         self._host.check_label(label, table.n_rows)  # before the guests spend time
         preparations = [self._host.preparation, *(guest.preparation for guest in guests.values())]
@@ -277,7 +278,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             wanted = f"at most 1 / rows ({1 / n_rows:.3g}), or allow_large_delta=True: a larger one lets a whole row slip out"
             raise parameter_error(self._owner, "delta", wanted, delta)
         held = {name: int(mask.sum()) for name, mask in self._masks(guests, n_rows, present).items()}
-        recipe = find_recipe(self.recipe, self.host_epochs, (1,), self._owner, self._task)
+        model = hostmodels.make(self.model, self.recipe, self.host_epochs, self._owner)
         guest_learners = {
             name: learners.make(self._of(self.learner, name, "auto"), self._of(self.epochs, name, None), self._owner)
             for name in guests
@@ -286,8 +287,8 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         shares = self.budget_shares
         if isinstance(shares, Mapping):  # whoever is absent spends nothing
             shares = {name: share for name, share in shares.items() if name not in guests or name in guest_learners}
-        plan = private_network.plan(
-            self.host_, recipe, n_rows, guest_learners, {name: held.get(name, n_rows) for name in guest_learners},
+        plan = make_plan(
+            self.host_, model, self._task, n_rows, guest_learners, {name: held.get(name, n_rows) for name in guest_learners},
             float(self.epsilon), float(delta), self.accountant, self.division, shares,
             self.unsound_paper_reproduction,
         )  # fmt: skip
@@ -307,11 +308,12 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
                 continue
             nothing = self._columns(table, name).take(slice(0, 0))
             shape = preparation.fit(nothing).transform(nothing).shape[1:]
-            maker = self.recipe if name == self.host_ else self._of(self.learner, name, "auto")
-            network = getattr(maker, "network", None)
+            if name == self.host_:
+                self._host.prototype.check_private(shape)
+                continue
+            network = getattr(self._of(self.learner, name, "auto"), "network", None)
             if isinstance(network, nn.Module):
-                owner = "the recipe" if name == self.host_ else f"guest {name!r}"
-                check_clippable(copy.deepcopy(network), [torch.zeros(1, *shape)], owner)
+                check_clippable(copy.deepcopy(network), [torch.zeros(1, *shape)], f"guest {name!r}")
 
     def _rounds(self) -> Rounds | None:
         """Return how to go on after the one message; None: not at all."""
@@ -345,7 +347,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self._check_rounds()
         for learner in self.learner.values() if isinstance(self.learner, Mapping) else [self.learner]:
             learners.make(learner, owner=self._owner)
-        find_recipe(self.recipe, None, (1,), self._owner)
+        hostmodels.make(self.model, self.recipe, None, self._owner)
         if not isinstance(self.bits, Integral) or self.bits not in BITS:
             raise parameter_error(self._owner, "bits", f"one of {', '.join(map(str, BITS))}", self.bits)
         pick_device(self.device, self._owner)
@@ -415,7 +417,7 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
     host : str, optional
         The party with the labels. None: the first.
     learner : str, Learner or dict by guest
-        How guests learn: "auto", "nat", "pca", "autoencoder", "patches", "random" or an object.
+        How guests learn: "auto", another name of `fedonce.learners.LEARNERS` (docs/learners.md), or an object.
     dim : int or dict by guest
         Values a row in a message; lowered where a learner cannot give so many.
     bits : int
@@ -423,9 +425,11 @@ class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
     epochs : int, optional, or dict by guest
         Overrides the learner's own.
     host_epochs : int, optional
-        Overrides the recipe's own.
+        Overrides the host model's own.
     recipe : str or Recipe
-        How the host trains: "default", "paper" or an object.
+        How the model "network" is built and trained: "default", "paper" or an object.
+    model : str or HostModel
+        The host's model: "network", another name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), or an object.
     rounds : int or Rounds
         0: one message. More: go on training together for so many batches; a `Rounds` also limits epochs or bytes.
         Gradients then go back to the guests, who learn something of the labels.

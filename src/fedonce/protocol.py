@@ -78,6 +78,7 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     """
     if rounds is not None:
         check_engine(engine)  # before anybody learns
+        split_learning.check_model(host)
     if rounds is not None and rounds.start == "random":
         return _split_learning(host, table, label, engine, rounds)
     # Lines 1-17, in parallel, no guest knowing of another:
