@@ -18,14 +18,14 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from fedonce import learners, protocol
+from fedonce import hostmodels, learners, protocol
 from fedonce.data.partition import Block, Parties, resolve
 from fedonce.data.preparation import Bounds, Preparation, Public
 from fedonce.data.scikit import check_one_column, labels_of, table_of
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, parameter_error
-from fedonce.hostmodels.network import Recipe, find_recipe
+from fedonce.hostmodels import HostModel, Recipe
 from fedonce.learners import Learner
 from fedonce.messages import codecs
 from fedonce.messages.traffic import Traffic
@@ -55,6 +55,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         epochs: ByGuest[int | None] = None,
         host_epochs: int | None = None,
         recipe: str | Recipe = "default",
+        model: str | HostModel = "network",
         privacy: Privacy | None = None,
         rounds: int | Rounds = 0,
         representation_noise: float = 0.0,
@@ -79,6 +80,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.host_epochs = host_epochs
         self.recipe = recipe
+        self.model = model
         self.privacy = settings.take_moved(privacy, moved, self._owner)
         self.rounds = rounds
         self.representation_noise = representation_noise
@@ -160,26 +162,21 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             return {}, None
         rows = dict.fromkeys([self.host_, *guests], n_rows)
         rows |= {name: int(mask.sum()) for name, mask in masks(present, guests, n_rows, self._owner).items()}
-        recipe = find_recipe(self.recipe, self.host_epochs, (1,), self._owner, self._task)
+        model = hostmodels.make(self.model, self.recipe, self.host_epochs, self._owner)
         own = {
             name: learners.make(of_guest(self.learner, name, "auto"), of_guest(self.epochs, name, None), self._owner)
             for name in guests
         }
-        return purses.divide(privacy, self.host_, recipe, own, rows, self._owner)
+        return purses.divide(privacy, self.host_, model, self._task, own, rows, self._owner)
 
     def _check_networks(self, preparations: Sequence[Preparation], table: Table) -> None:
         """Look at what parties would do privately, before anything is spent."""
-        purses.check_networks(
-            (each, self._columns(table, each.party), self.recipe, "the recipe")
-            if each.party == self.host_
-            else (
-                each,
-                self._columns(table, each.party),
-                of_guest(self.learner, each.party, "auto"),
-                f"guest {each.party!r}",
-            )
-            for each in preparations
-        )
+        for each in preparations:
+            own = self._columns(table, each.party)
+            if each.party == self.host_:
+                self._host.prototype.check_private(purses.row_shape(each, own))
+            else:
+                purses.check_network(each, own, of_guest(self.learner, each.party, "auto"))
 
     def _make_guest(self, name: str, block: Block, seed: int, purse: Purse | None, public: Public | None) -> Guest:
         return Guest(
@@ -212,6 +209,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             plan=plan,
             labels=privacy.target_bounds,
             allow_large_delta=privacy.allow_large_delta,
+            model=self.model,
         )
 
     def _seed(self) -> int:
@@ -255,7 +253,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
             raise parameter_error(self._owner, "representation_noise", wanted, self.representation_noise)
         for learner in values(self.learner):
             learners.make(learner, owner=self._owner)
-        find_recipe(self.recipe, None, (1,), self._owner)
+        hostmodels.make(self.model, self.recipe, None, self._owner)
         codecs.find(self.bits, self._owner)
         pick_device(self.device, self._owner)
 

@@ -74,6 +74,7 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     """
     if rounds is not None:
         split_learning.check_engine(engine)  # before anybody learns
+        split_learning.check_model(host)
         if rounds.start == "random":
             return _split_learning(host, table, label, engine, rounds)
     # Lines 1-17, in parallel, no guest knowing of another:

@@ -69,8 +69,8 @@ def test_a_late_guest_joins_with_refit(fresh):
     both = Host.load(fresh / "bank")
     done(fresh, f"{NEW} {SHOP} {UTILITY}")
     anew = Host.load(fresh / "new")
-    for name, weights in both.model.state_dict().items():  # as if both had come in time
-        np.testing.assert_array_equal(weights.numpy(), anew.model.state_dict()[name].numpy())
+    for name, weights in both.model.module().state_dict().items():  # as if both had come in time
+        np.testing.assert_array_equal(weights.numpy(), anew.model.module().state_dict()[name].numpy())
 
 
 def test_refit_alone_gives_the_same_model(fresh):

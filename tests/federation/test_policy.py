@@ -12,7 +12,6 @@ from fedonce.errors import InputError
 from fedonce.federation import policy as policies
 from fedonce.federation.policy import DEFAULT_POLICY, KEYS, PLAN_LIMIT, Policy
 from fedonce.federation.request import Request
-from fedonce.federation.tomlfile import LEARNERS
 from fedonce.privacy.budget import Task, calibrate
 from fedonce.rounds.settings import LEAST_BITS
 from fedonce.rows import alignment
@@ -71,10 +70,8 @@ def test_the_commented_keys_can_be_set(write):
 
 
 def test_names_and_numbers_are_those_of_the_library():
-    assert tuple(learners.LEARNERS)[: len(LEARNERS)] == LEARNERS
+    assert Policy().learners == tuple(learners.LEARNERS.built_in)
     assert policies.ROUNDS_BITS == LEAST_BITS
-    for name in learners.LEARNERS:
-        assert hasattr(learners.make(name), "epochs") or name in (*policies.UNTRAINED, "auto")
 
 
 def test_the_default_policy_allows_what_a_run_file_asks_by_default():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -287,13 +289,21 @@ def test_the_choices_are_those_of_the_accountants():
         assert BUDGET_KEYS[key].must_be.count('"') == 2 * len(choices)
 
 
+NAMES_AND_FACTS = {"fedonce.learners.names", "fedonce.hostmodels.names"}
+
+
 @pytest.mark.parametrize("module", ["request", "policy", "runfile", "tomlfile"])
 def test_torch_is_imported_where_it_is_needed_and_no_earlier(module):
     source = Path(federation.__file__).with_name(f"{module}.py").read_text()
     found = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
-    ours = {node.module.split(".")[1] for node in found if node.module.startswith("fedonce.")}
-    assert ours <= {"data", "errors", "federation", "messages", "rows", "system"}
+    ours = {node.module for node in found if node.module.startswith("fedonce.")} - NAMES_AND_FACTS
+    assert {name.split(".")[1] for name in ours} <= {"data", "errors", "federation", "messages", "rows", "system"}
     assert {alias.name for node in found if node.module == "fedonce" for alias in node.names} <= {"alignment"}
+
+
+def test_names_and_facts_are_known_without_torch():
+    code = f"import sys, {', '.join(sorted(NAMES_AND_FACTS))}; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def blocks():

@@ -30,8 +30,9 @@ from fedonce import (
     tiles,
 )
 from fedonce.data.preparation import Public
-from fedonce.hostmodels import private_network
+from fedonce.hostmodels import NetworkModel, private_network
 from fedonce.hostmodels.network import PAPER, PRIVATE_CLASSES
+from fedonce.hostmodels.plan import plan as make_plan
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Purse
@@ -330,7 +331,9 @@ def test_images_and_few_bits():
 
 
 def plan_for(n, epsilon=4.0):
-    return private_network.plan("host", PRIVATE_CLASSES, n, {"shop": PCA()}, {"shop": n}, epsilon, 1e-5, "rdp")
+    return make_plan(
+        "host", NetworkModel(PRIVATE_CLASSES), "classification", n, {"shop": PCA()}, {"shop": n}, epsilon, 1e-5, "rdp"
+    )
 
 
 def purse_of(plan, party):

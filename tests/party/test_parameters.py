@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedonce import InputError
-from fedonce.party.parameters import check_bits, check_counts, of_guest, refuse_unknown_guests, values
+from fedonce.party.parameters import check_counts, of_guest, refuse_unknown_guests, values
 
 
 def test_one_value_for_all_or_a_dict_by_guest():
@@ -24,10 +24,3 @@ def test_counts_are_positive_integers(wrong):
     check_counts("epochs", None, "Me", optional=True)
     with pytest.raises(InputError, match="'dim' parameter of Me must be a positive integer. Got"):
         check_counts("dim", wrong, "Me", optional=False)
-
-
-@pytest.mark.parametrize("wrong", [7, 8.0, "8", None])
-def test_bits_are_those_that_a_message_has(wrong):
-    check_bits(np.int64(8), "Me")
-    with pytest.raises(InputError, match="'bits' parameter of Me must be one of 32, 16, 8, 4. Got"):
-        check_bits(wrong, "Me")

@@ -32,8 +32,9 @@ from fedonce import (
 )
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
-from fedonce.hostmodels import private_network
+from fedonce.hostmodels import NetworkModel
 from fedonce.hostmodels.network import PAPER, PRIVATE_CLASSES, PRIVATE_NUMBERS
+from fedonce.hostmodels.plan import plan as make_plan
 from fedonce.learners import NAT, PCA, Autoencoder, Patches, Random
 from fedonce.messages.names import KeptName
 from fedonce.party import storage
@@ -150,7 +151,9 @@ def test_noise_is_new_each_time_and_of_the_same_kind(tmp_path):
 
 
 def purses(host="host", recipe=PRIVATE_CLASSES, learner=None, epsilon=8.0, n=N):
-    plan = private_network.plan(host, recipe, n, {"shop": learner or PCA()}, {"shop": n}, epsilon, 1e-5, "rdp")
+    plan = make_plan(
+        host, NetworkModel(recipe), "classification", n, {"shop": learner or PCA()}, {"shop": n}, epsilon, 1e-5, "rdp"
+    )
     ledger = plan.ledger()
     return plan, {name: Purse(name, plan.of(name), ledger, SecretRandom(0)) for name in (host, "shop")}
 
@@ -303,8 +306,8 @@ def test_a_host_with_a_guest_that_lacks_rows(tmp_path, members):
     host.aggregate(X[:, :4], y, [message])
     again = reloaded(host, tmp_path)
     agrees(host, again, X[:, :4], [message])
-    assert again.model.trust.tolist() == host.model.trust.tolist()
-    assert again.model.partial.tolist() == [1.0]
+    assert again.model.module().trust.tolist() == host.model.module().trust.tolist()
+    assert again.model.module().partial.tolist() == [1.0]
 
 
 def test_a_host_of_text_embeddings_and_images(tmp_path):

@@ -103,7 +103,7 @@ def test_rounds_are_split_learning(float64):
         def begin_rounds(self, training, order):
             super().begin_rounds(training, order)
             start.update({name: (copy.deepcopy(side.network), side.own) for name, side in self.sides.items()})
-            start["bank"] = copy.deepcopy(host.model)
+            start["bank"] = copy.deepcopy(host.model.module())
 
         def forward(self):
             messages = super().forward()
@@ -124,7 +124,7 @@ def test_rounds_are_split_learning(float64):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    for found, expected in zip(host.model.parameters(), model.parameters(), strict=True):
+    for found, expected in zip(host.model.module().parameters(), model.parameters(), strict=True):
         torch.testing.assert_close(found.detach(), expected.detach(), atol=1e-6, rtol=1e-5)
     for name, (network, _) in start.items():
         for found, expected in zip(guests[name].learner.fitted().parameters(), network.parameters(), strict=True):
@@ -308,7 +308,7 @@ def test_after_a_random_start_a_guest_can_still_learn():
 @pytest.mark.parametrize("start", ["one-shot", "random"])
 def test_several_models_of_the_host_take_part(start):
     host, parties, _, X, y = fit(Rounds(epochs=20, rate=1e-2, start=start), recipe=replace(RECIPE, members=2), bits=4)
-    assert len(host.model.members) == 2
+    assert len(host.model.module().members) == 2
     outputs = protocol.predict(host, X[:, :3], parties).outputs
     assert np.mean(outputs.argmax(axis=1) == y) > 0.8
 

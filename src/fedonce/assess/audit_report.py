@@ -17,8 +17,8 @@ from fedonce.assess import audit
 from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun
 from fedonce.demo import page as report
 from fedonce.estimators import FedOnceClassifier
-from fedonce.hostmodels import private_network
-from fedonce.hostmodels.network import PRIVATE_CLASSES, Examples
+from fedonce.hostmodels import Examples, NetworkModel
+from fedonce.hostmodels.network import PRIVATE_CLASSES
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.privacy.budget import Purse, calibrate
 from fedonce.privacy.noise import SecretRandom
@@ -124,8 +124,8 @@ def run(
 
 def check_host(rows: Rows, labels: NDArray[np.int64], epsilon: float = 2.0, seed: int = 0) -> Coupled:
     """Check the host's training: a row is its columns and its label."""
-    recipe = replace(PRIVATE_CLASSES, epochs=3, head=(16,))
-    tasks = [replace(task, party="audited") for task in private_network.tasks(recipe, len(rows), 1.0, 1.0)]
+    model = NetworkModel(replace(PRIVATE_CLASSES, epochs=3, head=(16,)))
+    tasks = [replace(task, party="audited") for task in model.private_tasks(len(rows), "classification", 1.0)]
     plan = calibrate(tasks, epsilon, 1 / (10 * len(rows)), "rdp")
     purse = Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom(insecure_test_seed=seed))
     empty = np.zeros((len(rows), 0), np.float32)
@@ -133,8 +133,8 @@ def check_host(rows: Rows, labels: NDArray[np.int64], epsilon: float = 2.0, seed
     def train(own: Rows, spending: Purse) -> None:
         n = len(own)
         examples = Examples(own, empty[:n], empty[:n], labels[:n])
-        private_network.fit(
-            examples, [], int(labels.max()) + 1, recipe, np.random.default_rng(seed), torch.device("cpu"), spending
+        model.fit_private(
+            examples, [], int(labels.max()) + 1, np.random.default_rng(seed), torch.device("cpu"), spending
         )
 
     return audit.coupled_check(HOST, train, rows, purse)

@@ -32,6 +32,7 @@ from fedonce.cli.options import (  # fmt: skip
 )
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json, warn
 from fedonce.errors import InputError
+from fedonce.learners.names import OURS
 
 if TYPE_CHECKING:
     from fedonce.assess.leakage import ColumnLeakage
@@ -51,7 +52,7 @@ def fit(
     columns: Columns = None,
     drop: Drop = None,
     types: Types = None,
-    learner: Annotated[str, Training(help="auto, pca, autoencoder, patches, nat or random.")] = "auto",
+    learner: Annotated[str, Training(help=f"{', '.join(OURS)}; or one of another package.")] = "auto",
     dim: Annotated[int, Training(help="Values a row.", min=1)] = 8,
     bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8,
     epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None,

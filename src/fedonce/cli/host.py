@@ -38,6 +38,7 @@ from fedonce.cli.options import (  # fmt: skip
     Verify,
 )
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json
+from fedonce.hostmodels.names import HOST_MODELS
 from fedonce.system.text import duration, names
 
 host = typer.Typer(help="The party with the labels: train with what arrived, predict.", no_args_is_help=True)
@@ -73,7 +74,13 @@ def fit(
     columns: Columns = None,
     drop: Drop = None,
     types: Types = None,
-    recipe: Annotated[str | None, Training(help="How to train: default or paper. With --refit: as before.")] = None,
+    model: Annotated[
+        str | None,
+        Training(help=f"{', '.join(HOST_MODELS.built_in)}; or one of another package. With --refit: as before."),
+    ] = None,
+    recipe: Annotated[
+        str | None, Training(help="How to train a network: default or paper. With --refit: as before.")
+    ] = None,
     epochs: Annotated[int | None, Training(help="Default: the recipe's own. With --refit: as before.", min=1)] = None,
     plan: PlanFile = None,
     public_file: PublicFile = None,
@@ -107,7 +114,7 @@ def fit(
         who = name or (before.name if before else "host")
         steps.check_task(kind, y, reading.label)
         party = Host(
-            who, kind, recipe or (before.trained_with if before else "default"), epochs, run=run,
+            who, kind, recipe or "default", epochs, run=run, model=model or (before.prototype if before else "network"),
             random_state=before.random_state if before and seed is None else steps.estimator_seed(seed or 0),
             purse=None if budget is None else steps.purse(budget, who), public=bounds, plan=budget, labels=labels,
             forms=parse_forms(normalise_ids) or (before.forms if before else ()),

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from fedonce.cli.terminal import Printer, to_json
 from fedonce.errors import InputError, parameter_error
+from fedonce.learners.names import private_ones
 
 if TYPE_CHECKING:
     from fedonce.privacy.ledger import Ledger
@@ -76,7 +77,7 @@ def plan(
     rows: Annotated[str, typer.Option(help="Rows of each party: one number, or one for each, as in 60000,55000.")],
     parties: Annotated[str, typer.Option(help="How many, or their names, as in bank,shop; the first is the host.")],
     delta: Annotated[float | None, typer.Option(help="Default: 1 / (10 rows), of the party with the most.")] = None,
-    learner: Annotated[str, typer.Option(help="How guests learn: pca, autoencoder or random.")] = "pca",
+    learner: Annotated[str, typer.Option(help=f"How guests learn: {private_ones()}.")] = "pca",
     batch: Annotated[
         int | None, typer.Option(help="Rows in a batch, on average. Default: the recipe's.", min=1)
     ] = None,
@@ -100,8 +101,9 @@ def plan(
     refuses messages whose sum exceeds it.
     """
     from fedonce import learners
-    from fedonce.hostmodels import private_network
+    from fedonce.hostmodels import NetworkModel
     from fedonce.hostmodels.network import find_recipe
+    from fedonce.hostmodels.plan import plan as make_plan
     from fedonce.privacy import accountants
 
     owner = "fedonce privacy plan"
@@ -122,8 +124,8 @@ def plan(
         recipe = replace(recipe, batch=batch)
         if hasattr(guest, "private_batch"):
             guest.private_batch = batch
-    made = private_network.plan(
-        names[0], recipe, counts[names[0]], dict.fromkeys(names[1:], guest), counts, epsilon,
+    made = make_plan(
+        names[0], NetworkModel(recipe), task, counts[names[0]], dict.fromkeys(names[1:], guest), counts, epsilon,
         1 / (10 * max(counts.values())) if delta is None else delta, accountant, division, "common" if common_noise else None,
     )  # fmt: skip
     if out is not None:

@@ -109,7 +109,7 @@ def export_host(host: Host, path: str | Path) -> Exported:
     """
     if host.model is None:
         raise InputError(f"The host {host.name!r} has not been trained yet; call aggregate first.")
-    model, shape = host.model, host.preparation.row_shape
+    model, shape = host.model.module(), host.preparation.row_shape
     widths: dict[str, tuple[int, ...]] = {"own": shape}
     if host.dims:
         widths |= {"values": (sum(host.dims.values()),), "present": (len(host.dims),)}

@@ -6,6 +6,7 @@ of the data, and no name of a column that the host did not name itself.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ from fedonce.errors import FedOnceError, InputError, MessageError
 from fedonce.federation.request import NAMINGS, Request
 from fedonce.federation.tomlfile import (
     FLAG,
-    LEARNERS,
     NAMES,
     Kind,
     check,
@@ -29,13 +29,13 @@ from fedonce.federation.tomlfile import (
     whole,
     wrong,
 )  # fmt: skip
+from fedonce.learners.names import LEARNERS, OURS
 from fedonce.messages.codecs import BITS
 from fedonce.rows import alignment
 
 WHAT = "policy"
 PLAN_LIMIT = 100_000  # characters: far more than a plan has, and little enough to be priced
 OWN_EPOCHS = 100  # what a learner that trains takes at most where the host does not say
-UNTRAINED = ("pca", "patches", "random")  # learners without epochs
 ROUNDS_BITS = 8  # what rounds send at least, as `rounds.LEAST_BITS`
 
 DEFAULT_POLICY = """\
@@ -58,7 +58,8 @@ DEFAULT_POLICY = """\
 # min_columns = 3
 
 # How may be learnt, and how much may be sent for each row: the fewer values and bits, the less a message tells.
-learners = ["auto", "nat", "pca", "autoencoder", "patches", "random"]
+# Learners of other packages must be installed here, too, and are allowed only where they are named.
+learners = @ours@
 max_dim = 16
 max_bits = 32
 max_epochs = 1000
@@ -105,7 +106,7 @@ max_rounds = 0
 # How messages may name rows: "keyed" (hashes with a secret that the parties share), "agreed" (rows of an alignment: no ids at
 # all), "hashed" (hashes without a key: whoever gets a message and can list ids can find them again).
 ids = ["keyed", "agreed", "hashed"]
-"""
+""".replace("@ours@", json.dumps(OURS))
 
 _COLUMNS = Kind(
     "a list of names of columns", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)
@@ -168,7 +169,7 @@ class Policy:
     max_learnings_per_year: int = 12
     max_values_per_row: int = 64
     max_rebuilt: float | None = None
-    learners: tuple[str, ...] = LEARNERS
+    learners: tuple[str, ...] = OURS
     max_dim: int = 16
     max_bits: int = 32
     max_epochs: int = 1000
@@ -273,7 +274,7 @@ class Policy:
     def _epochs(self, request: Request) -> Iterator[str]:
         if request.epochs is not None:
             yield from _above("epochs", request.epochs, self.max_epochs, request.guest)
-        elif request.learner not in UNTRAINED and self.max_epochs < OWN_EPOCHS:
+        elif self.max_epochs < OWN_EPOCHS and LEARNERS.facts(request.learner).trains:
             yield (
                 f"no epochs are given, and the learner {request.learner!r} may take {OWN_EPOCHS}, which is above the "
                 f"{self.max_epochs} that {request.guest} allows (max_epochs); give epochs"

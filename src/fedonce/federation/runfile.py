@@ -21,6 +21,7 @@ from fedonce.federation.tomlfile import (
     TEXT,
     Kind,
     check,
+    check_known,
     check_learner,
     load,
     needed,
@@ -29,6 +30,7 @@ from fedonce.federation.tomlfile import (
     whole,
     wrong,
 )  # fmt: skip
+from fedonce.hostmodels.names import HOST_MODELS
 from fedonce.messages.codecs import BITS
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.rows.alignment import REVEAL
@@ -60,6 +62,7 @@ KEYS = {
     "silence": TEXT, "min_guests": whole(0, 10**6), **_LEARNING,
     "seed": whole(0, 2**32 - 1), "task": one_of("classification", "regression"),
     "columns": _COLUMNS, "drop": _COLUMNS, "types": TABLE, "recipe": one_of("default", "paper"), "host_epochs": _EPOCHS,
+    "model": NAME,
     "align": FLAG, "reveal": one_of(*REVEAL), "normalise_ids": TEXT, "secret": TEXT,
     "max_message": TEXT, "max_memory": TEXT,
     "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),
@@ -121,7 +124,7 @@ class RunFile:
         "classification" or "regression"; None: by the labels.
     columns, drop, types
         Of the host's own table, as for the commands; see `table_settings`.
-    recipe, host_epochs
+    recipe, host_epochs, model
         How the host trains.
     align, reveal
         Whether private set intersection comes first, and who learns which rows are shared.
@@ -162,6 +165,7 @@ class RunFile:
     types: Mapping[str, str] = field(default_factory=dict)
     recipe: str = "default"
     host_epochs: int | None = None
+    model: str = "network"
     align: bool = False
     reveal: str = "both"
     forms: tuple[str, ...] = ()
@@ -226,9 +230,8 @@ class RunFile:
         """
         if self.budget is None:
             return None
-        from fedonce import learners
-        from fedonce.hostmodels import private_network
-        from fedonce.hostmodels.network import find_recipe
+        from fedonce import hostmodels, learners
+        from fedonce.hostmodels.plan import plan
 
         if host in self.guests:
             raise InputError(f"{self.path}: 'guests' names {host!r}, which is the host.")
@@ -243,10 +246,11 @@ class RunFile:
         for guest in self.guests:
             settings = self.learn_settings(guest)
             guests[guest] = learners.make(settings["learner"], settings["epochs"], owner)
-        recipe = find_recipe(self.recipe, self.host_epochs, (1,), owner, self.task)
-        return private_network.plan(
-            host, recipe, own, guests, rows, self.budget.epsilon, self.budget.delta, self.budget.accountant, self.budget.division
-        )  # fmt: skip
+        model, budget = hostmodels.make(self.model, self.recipe, self.host_epochs, owner), self.budget
+        assert self.task is not None  # checked when the file was read
+        return plan(
+            host, model, self.task, own, guests, rows, budget.epsilon, budget.delta, budget.accountant, budget.division
+        )
 
     def _of(self, guest: str) -> Mapping[str, Any]:
         if guest not in self.guests:
@@ -264,6 +268,7 @@ def _check_top(path: Path, content: Mapping[str, Any]) -> None:
     check(path, WHAT, content, KEYS)
     needed(path, content, ("run", "table", "id", "label", "guests"), REQUIRED)
     check_learner(path, content.get("learner", "auto"))
+    check_known(path, HOST_MODELS, content.get("model", "network"), "model")
     for guest in content["guests"]:
         if not is_party_name(guest):
             raise InputError(f"{path}: names in 'guests' must be {MUST_BE}. Got {why_not(guest)}.")

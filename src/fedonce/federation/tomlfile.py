@@ -10,17 +10,10 @@ from typing import Any
 
 from fedonce.data.table import did_you_mean
 from fedonce.errors import InputError
+from fedonce.learners.names import LEARNERS
 from fedonce.messages.envelope import is_name
 from fedonce.system.disk import read_file
-
-LEARNERS = (
-    "auto",
-    "nat",
-    "pca",
-    "autoencoder",
-    "patches",
-    "random",
-)  # ours: their own table needs torch, which is slow
+from fedonce.system.registry import Registry
 
 
 class Kind:
@@ -116,12 +109,16 @@ def needed(
 
 
 def check_learner(path: Path | str, name: str, key: str = "learner", section: str = "") -> None:
-    """Raise where there is no learner of this name, ours or registered."""
-    if name in LEARNERS:
-        return
-    from fedonce import learners
+    """Raise where there is no learner of this name, ours, registered or of an installed package."""
+    check_known(path, LEARNERS, name, key, section)
 
-    if name not in learners.LEARNERS:
+
+def check_known(path: Path | str, registry: Registry[Any, Any], name: str, key: str, section: str = "") -> None:
+    """Raise where a name is not in a table of names, or its package is broken; for what is ours, nothing is imported."""
+    if name in registry.built_in:
+        return
+    if name not in registry:
         where = f" in [{section}]" if section else ""
-        hint = did_you_mean(name, learners.LEARNERS).replace("it has", "there are").replace("It has", "There are")
-        raise InputError(f"{path}: {key!r}{where} names a learner that does not exist, {name!r}{hint}")
+        hint = did_you_mean(name, registry).replace("it has", "there are").replace("It has", "There are")
+        raise InputError(f"{path}: {key!r}{where} names a {registry.what} that does not exist, {name!r}{hint}")
+    registry[name]

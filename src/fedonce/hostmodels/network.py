@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from fedonce.errors import parameter_error
+from fedonce.hostmodels.base import Examples
 from fedonce.training.loop import Batch, Rows, apply, autograd_step, train
 from fedonce.training.networks import NCF, Network, Standardise, code_sizes, encoder, fits_cnn0, mlp
 from fedonce.training.randomness import torch_seeded
@@ -250,20 +251,6 @@ class ByOverlap(nn.Module):
 def partial_guests(present: Rows) -> tuple[bool, ...]:
     """Tell which guests lack so many of the training rows that a model without them pays."""
     return tuple(bool(0 < share < ENOUGH_OVERLAP) for share in present.mean(axis=0, dtype=np.float64))
-
-
-@dataclass(frozen=True)
-class Examples:
-    """What the host learns from: its own rows, the guests' values side by side, who is present, and what to predict."""
-
-    own: Rows
-    values: Rows
-    present: Rows
-    target: NDArray[Any]  # positions of classes, or numbers
-
-    def take(self, rows: NDArray[np.intp]) -> Examples:
-        """Return some of the rows."""
-        return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows])
 
 
 TrainOnce = Callable[[Examples, Recipe, np.random.Generator], tuple[AggregationModel, "list[Epoch]"]]

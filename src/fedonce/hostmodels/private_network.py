@@ -7,18 +7,18 @@ price and no other.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fedonce.errors import parameter_error
-from fedonce.hostmodels.network import AggregationModel, Examples, Recipe, build, drop_guests, loss
-from fedonce.learners import PCA, Learner, orientations
-from fedonce.privacy.budget import Plan, Purse, Task, calibrate, steps_task
+from fedonce.hostmodels.base import Examples
+from fedonce.hostmodels.network import AggregationModel, Recipe, build, drop_guests, loss
+from fedonce.learners import PCA, orientations
+from fedonce.privacy.budget import Purse, Task, steps_task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
 from fedonce.training.closedform import ClosedForm
 from fedonce.training.loop import Batch, Rows, TensorsOf, private_module_step, private_step, train
@@ -28,8 +28,6 @@ from fedonce.training.settings import Training
 from fedonce.training.threads import network_work, threads_for
 
 TRAINING = "host's model"
-# Of the budget, for the host's training, where one PCA has 1: with four parties the PCAs have a twentieth of it.
-HOST_SHARE = 76.0
 
 
 def tasks(recipe: Recipe, n_rows: int, share: float, pca_share: float) -> list[Task]:
@@ -40,44 +38,6 @@ def tasks(recipe: Recipe, n_rows: int, share: float, pca_share: float) -> list[T
     training = recipe.training(n_rows)
     steps = steps_task(TRAINING, n_rows, training.batch, training.epochs, share)
     return [*(PCA().private_tasks(n_rows, pca_share) if recipe.fixed_encoder else []), steps]
-
-
-def plan(
-    host: str, recipe: Recipe, n_rows: int, guests: Mapping[str, Learner], rows: Mapping[str, int], epsilon: float, delta: float,
-    accountant: str = "pld", division: str = "moments", shares: Any = None, unsound: bool = False,
-) -> Plan:  # fmt: skip
-    """Say, before anything is trained, what each party will do with its rows and with how much noise.
-
-    Parameters
-    ----------
-    guests, rows : dict by guest
-        How each guest learns, and how many rows it has. (Row counts are public.)
-    shares : dict by party, "common" or None
-        Parts of the budget; the same noise for all; or by rule: the host's training has `HOST_SHARE` times what a PCA has.
-    """
-    by_party = {host: tasks(recipe, n_rows, HOST_SHARE, 1.0)}
-    for name, learner in guests.items():
-        by_party[name] = learner.private_tasks(rows[name], 1.0, epsilon == math.inf, unsound)
-    if isinstance(shares, Mapping):
-        by_party = _shared(by_party, shares)
-    elif shares not in (None, "common"):
-        raise parameter_error("a plan", "budget_shares", "None, 'common' or a dict of parties to shares", shares)
-    whole = sum(task.weight for own in by_party.values() for task in own)
-    named = [replace(task, party=party, weight=task.weight / whole) for party, own in by_party.items() for task in own]
-    return calibrate(named, epsilon, delta, accountant, division, shares == "common")
-
-
-def _shared(by_party: Mapping[str, list[Task]], shares: Mapping[str, float]) -> dict[str, list[Task]]:
-    """Give each party the share that is asked for; within a party, tasks keep their proportions."""
-    unknown = [name for name in shares if name not in by_party] + [name for name in by_party if name not in shares]
-    if unknown or not all(isinstance(share, int | float) and 0 < share < math.inf for share in shares.values()):
-        wanted = f"a dict of every party ({', '.join(by_party)}) to a share above 0"
-        raise parameter_error("a plan", "budget_shares", wanted, unknown[0] if unknown else dict(shares))
-    given = {}
-    for party, own in by_party.items():
-        whole = sum(task.weight for task in own) or 1.0
-        given[party] = [replace(task, weight=task.weight * shares[party] / whole) for task in own]
-    return given
 
 
 def fit(

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
-from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from fedonce.errors import parameter_error
-from fedonce.learners.auto import Auto
-from fedonce.learners.autoencoder import Autoencoder
-from fedonce.learners.base import Learner, NetworkLearner
-from fedonce.learners.nat import NAT
-from fedonce.learners.patches import Patches
-from fedonce.learners.pca import PCA
-from fedonce.learners.random import Random
+from fedonce.learners.names import LEARNERS, Facts
+
+if TYPE_CHECKING:
+    from fedonce.learners.auto import Auto
+    from fedonce.learners.autoencoder import Autoencoder
+    from fedonce.learners.base import Learner, NetworkLearner
+    from fedonce.learners.nat import NAT
+    from fedonce.learners.patches import Patches
+    from fedonce.learners.pca import PCA
+    from fedonce.learners.random import Random
 
 __all__ = [
     "LEARNERS",
@@ -20,6 +24,7 @@ __all__ = [
     "PCA",
     "Auto",
     "Autoencoder",
+    "Facts",
     "Learner",
     "NetworkLearner",
     "Patches",
@@ -28,27 +33,41 @@ __all__ = [
     "register",
 ]
 
-LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (Auto, NAT, PCA, Autoencoder, Patches, Random)
+# Imported when they are first used: names and facts are wanted where torch, which is slow, is not.
+_HOME = {
+    "Auto": "auto",
+    "Autoencoder": "autoencoder",
+    "Learner": "base",
+    "NAT": "nat",
+    "NetworkLearner": "base",
+    "PCA": "pca",
+    "Patches": "patches",
+    "Random": "random",
 }
 
 
 def register(learner: type[Learner]) -> type[Learner]:
     """Add a learner to the table of names; works as a decorator."""
-    LEARNERS[learner.name] = learner
-    return learner
+    return LEARNERS.register(learner)
 
 
 def make(learner: object, epochs: int | None = None, owner: str = "make") -> Learner:
     """Return a fresh learner from a name or from an object, which is copied; `epochs` overrides its own."""
+    from fedonce.learners.base import Learner
+
     if isinstance(learner, Learner):
         made = copy.deepcopy(learner)
     elif isinstance(learner, str) and learner in LEARNERS:
         made = LEARNERS[learner]()
     else:
-        close = get_close_matches(str(learner), LEARNERS, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise parameter_error(owner, "learner", f"one of {', '.join(LEARNERS)} or a Learner object{hint}", learner)
+        wanted = f"one of {', '.join(LEARNERS)} or a Learner object{LEARNERS.meant(learner)}"
+        raise parameter_error(owner, "learner", wanted, learner)
     if epochs is not None and hasattr(made, "epochs"):
         made.epochs = epochs
     return made
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fedonce.learners' has no attribute {name!r}")
+    return getattr(import_module(f"fedonce.learners.{_HOME[name]}"), name)

@@ -12,6 +12,7 @@ from torch import nn
 from fedonce.errors import InputError
 from fedonce.learners.autoencoder import Autoencoder
 from fedonce.learners.base import Learner, Tensors
+from fedonce.learners.names import Facts
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, principal
 from fedonce.privacy.budget import Purse, Task
@@ -23,6 +24,7 @@ LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better
 ENOUGH_VARIANCE = (
     0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs hundreds of times as much
 )
+CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches)}  # `choose` gives no other
 
 
 def choose(rows: Rows, dim: int) -> Learner:
@@ -42,6 +44,7 @@ class Auto(Learner):
     """Choose a learner by `choose`, then do as it does."""
 
     name: ClassVar[str] = "auto"
+    facts: ClassVar[Facts] = Facts(private=True, exports=True)
     bound: ClassVar[float] = PCA.bound
     epochs: int | None = None
     chosen_: Learner | None = field(default=None, init=False, repr=False)
@@ -82,6 +85,5 @@ class Auto(Learner):
 
     def restore(self, tensors: Tensors) -> None:
         """Take it back."""
-        kinds = {kind.name: kind for kind in (PCA, Autoencoder, Patches)}
-        self.chosen_ = kinds[tensors["chosen"].tobytes().decode()]()
+        self.chosen_ = CHOICES[tensors["chosen"].tobytes().decode()]()
         self.chosen_.restore({name: value for name, value in tensors.items() if name != "chosen"})

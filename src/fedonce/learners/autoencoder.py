@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from fedonce.errors import parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for
+from fedonce.learners.names import Facts
 from fedonce.privacy.budget import Purse, Task, steps_task
 from fedonce.privacy.dpsgd import check_clippable
 from fedonce.training.checkpoints import Memory
@@ -42,6 +43,7 @@ class Autoencoder(NetworkLearner):
     """
 
     name: ClassVar[str] = "autoencoder"
+    facts: ClassVar[Facts] = Facts(private=True, exports=True)
     hidden: tuple[int, ...] = (128, 64)
     epochs: int | None = None
     batch: int = 128

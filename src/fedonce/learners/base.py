@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce.errors import BudgetError, InputError
+from fedonce.learners.names import LEARNERS, Facts, private_ones
 from fedonce.privacy.budget import Purse, Task
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
 from fedonce.training.checkpoints import Memory, watch
@@ -28,11 +29,13 @@ WITHOUT_NOISE = "learns without noise"
 class Learner(ABC):
     """One way to learn a representation. Settings are dataclass fields; what was learnt ends in an underscore.
 
-    To add one, write these four methods and call `fedonce.learners.register(YourLearner)`; or hand an instance of it to
-    an estimator as `learner=`. `docs/learners.md` has a whole example.
+    To add one, write these four methods, say in `facts` what it can do, and call `fedonce.learners.register(YourLearner)`; or
+    name it in a package's entry points, group `fedonce.learners`; or hand an instance of it to an estimator as `learner=`.
+    `docs/learners.md` has whole examples.
     """
 
     name: ClassVar[str]
+    facts: ClassVar[Facts] = Facts()
     bound: ClassVar[float] = (
         1.0  # with a privacy budget, values lie between -bound and bound: known before any row is seen
     )
@@ -46,7 +49,7 @@ class Learner(ABC):
         if exact:
             return [Task("", WITHOUT_NOISE, share)]
         raise BudgetError(
-            f"The learner {self.name!r} has no private version: with a budget, guests learn by 'pca', 'autoencoder' or 'random'."
+            f"The learner {self.name!r} has no private version: with a budget, guests learn by {private_ones()}."
         )
 
     def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
@@ -73,8 +76,8 @@ class Learner(ABC):
     def module(self) -> nn.Module:
         """Return what `transform` does as a network on prepared rows, for export; it shares its weights with the learner."""
         raise InputError(
-            f"The learner {self.name!r} gives no network to export; write its method module(), or learn by 'pca', "
-            "'autoencoder', 'nat', 'patches' or 'random'."
+            f"The learner {self.name!r} gives no network to export; write its method module(), or learn by "
+            f"{LEARNERS.which('exports')}."
         )
 
     @abstractmethod

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from fedonce.errors import BudgetError, InputError, parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for, with_tanh
+from fedonce.learners.names import Facts, private_ones
 from fedonce.learners.targets import assign, draw_targets
 from fedonce.privacy.budget import Purse, Task, steps_task
 from fedonce.privacy.dpsgd import check_clippable
@@ -33,8 +34,8 @@ CLIP = 1.0
 UNSOUND = (
     "The learner 'nat' cannot keep a privacy budget: it assigns targets within a batch, so one row changes the targets, and the "
     "gradients, of all the others, and the noise that would hide one row's gradient does not hide that. "
-    "The epsilon it is usually priced with is therefore false (docs/privacy.md has a measured violation); take 'pca', "
-    "'autoencoder' or 'random', or repeat the paper's figures with unsound_paper_reproduction=True."
+    "The epsilon it is usually priced with is therefore false (docs/privacy.md has a measured violation); take "
+    f"{private_ones()}, or repeat the paper's figures with unsound_paper_reproduction=True."
 )
 
 
@@ -57,6 +58,7 @@ class NAT(NetworkLearner):
     """
 
     name: ClassVar[str] = "nat"
+    facts: ClassVar[Facts] = Facts(exports=True)
     epochs: int | None = None
     batch: int = 128
     rate: float = 1e-3

@@ -14,6 +14,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from fedonce.errors import InputError
 from fedonce.learners.base import Learner, Tensors
+from fedonce.learners.names import Facts
 from fedonce.learners.pca import principal, projection, second_moments
 from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
@@ -41,6 +42,7 @@ class Patches(Learner):
     """
 
     name: ClassVar[str] = "patches"
+    facts: ClassVar[Facts] = Facts(trains=False, exports=True, images_only=True)
     size: int = 5
     centroids: int = 400
     grid: int = 2

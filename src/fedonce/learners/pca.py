@@ -16,6 +16,7 @@ from torch import nn
 from fedonce.errors import InputError
 from fedonce.learners import orientations
 from fedonce.learners.base import Learner, Tensors
+from fedonce.learners.names import Facts
 from fedonce.learners.orientations import Orientations
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training.loop import Rows, apply
@@ -92,6 +93,7 @@ class PCA(Learner):
     """Project rows on their leading directions; gives at most as many values as there are columns that vary."""
 
     name: ClassVar[str] = "pca"
+    facts: ClassVar[Facts] = Facts(trains=False, private=True, exports=True)
     bound: ClassVar[float] = 3.0
     mean_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
     directions_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from fedonce.learners.base import NetworkLearner
+from fedonce.learners.names import Facts
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training.loop import Rows
 from fedonce.training.randomness import torch_seeded
@@ -22,6 +23,7 @@ class Random(NetworkLearner):
     """The encoder at its initial, random weights."""
 
     name: ClassVar[str] = "random"
+    facts: ClassVar[Facts] = Facts(trains=False, private=True, exports=True)
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Draw the weights; the rows are not looked at, only their shape."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
+from fedonce import hostmodels
 from fedonce.data.preparation import Preparation, Public, as_bounds
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table, as_text, is_missing
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error, quoted, shown
-from fedonce.hostmodels import network, private_network
+from fedonce.hostmodels import Examples, HostModel
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.messages.representation import Representation
 from fedonce.party.checks import check_party, check_purse, public_of
@@ -27,7 +28,6 @@ from fedonce.privacy.ledger import Entry, Ledger, from_text
 from fedonce.rows.matching import HostRows
 from fedonce.system import sizes
 from fedonce.training.loop import Rows, pick_device
-from fedonce.training.networks import code_sizes
 from fedonce.training.randomness import party_generator
 from fedonce.training.settings import Epoch
 
@@ -47,9 +47,9 @@ class Host:
     task : str
         "classification" or "regression".
     recipe : str or Recipe
-        "default", "paper", or one's own.
+        Of the model "network": "default", "paper", or one's own.
     epochs : int, optional
-        Overrides the recipe's own.
+        Overrides the model's own.
     shape, random_state, device, run
         As for `Guest`; messages of another run are refused.
     purse, public
@@ -66,9 +66,13 @@ class Host:
         What alignments found: the order of rows in the messages of those guests.
     max_memory : int, optional
         Bytes that the guests' values may take, of all rows and guests together; None: a quarter of the machine's memory.
+    model : str or HostModel
+        How it learns: a name from `fedonce.hostmodels.HOST_MODELS`, or an object.
 
     Attributes
     ----------
+    model : HostModel or None
+        What was trained; None before.
     classes : array
         The classes after training, in the order of the columns of `outputs`; None for regression.
     ledger : Ledger or None
@@ -89,18 +93,18 @@ class Host:
         shape: tuple[int, ...] | None = None, random_state: int = 0, device: str = "auto", run: str = "local",
         purse: Purse | None = None, public: Public | None = None, plan: Plan | None = None, labels: Any = None,
         allow_large_delta: bool = False, secret: bytes | None = None, forms: Sequence[str] = (),
-        agreed: Sequence[AgreedRows] = (), max_memory: int | None = None,
+        agreed: Sequence[AgreedRows] = (), max_memory: int | None = None, model: object = "network",
     ) -> None:  # fmt: skip
         check_party("Host", name, random_state, run)
         if task not in ("classification", "regression"):
             raise parameter_error("Host", "task", "'classification' or 'regression'", task)
-        self.name, self.task, self.recipe, self.epochs, self.run = name, task, recipe, epochs, run
-        embeddings = recipe.embeddings if isinstance(recipe, network.Recipe) else ()
+        self.name, self.task, self.run = name, task, run
+        self.prototype = _able(hostmodels.make(model, recipe, epochs, "Host"), task)
         check_purse("Host", name, purse, public)
         if plan is not None and purse is None:
             raise parameter_error("Host", "purse", "given with a plan: without one nothing would be private", purse)
         self.purse, self.plan, self.allow_large_delta = purse, plan, allow_large_delta
-        self.preparation = Preparation(name, shape, embeddings, public_of(purse, public))
+        self.preparation = Preparation(name, shape, self.prototype.embeddings, public_of(purse, public))
         self.labels = None if purse is None else check_labels(labels, task)
         self.ledger: Ledger | None = (
             None if purse is None else Ledger(purse.ledger.delta, purse.ledger.accountant, purse.ledger.division)
@@ -114,10 +118,8 @@ class Host:
         self.received: dict[str, int] = {}
         self.dims: dict[str, int] = {}
         self.makers: dict[str, str] = {}
-        self.trained_with: network.Recipe | None = None
         self.classes: NDArray[Any] | None = None
-        self.model: nn.Module | None = None
-        self.sizes: tuple[int, ...] = ()
+        self.model: HostModel | None = None
         self.offset, self.spread = 0.0, 1.0  # of labels that are numbers
         self.reading: Reading | None = None  # how its tables are read from files
 
@@ -153,22 +155,24 @@ class Host:
         private_run = self.ledger is not None
         self.seen = {each.party: Seen.of(each) for each in messages if not private_run and each.spent is None}
         rows = self.preparation.fit(own).transform(own)
-        recipe = network.find_recipe(
-            self.recipe, self.epochs, rows.shape[1:], "Host", self.task if self.purse else None
-        )
-        self.trained_with, self.sizes = recipe, code_sizes(recipe.network, rows)
-        examples = network.Examples(rows, values, present, target)
+        examples, dims = Examples(rows, values, present, target), list(self.dims.values())
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
-        dims, history = list(self.dims.values()), list[Epoch]()
-        if self.purse is not None and self.ledger is not None:
-            try:
-                self.model = private_network.fit(examples, dims, self.n_outputs, recipe, rng, device, self.purse)
-            finally:  # what was spent stays spent, whatever happened
-                self.ledger.include(self.purse.spent)
-        else:
-            self.model, history = network.fit(examples, dims, self.n_outputs, recipe, rng, device)
+        model = self.new_model()
+        try:
+            history = model.train(examples, dims, self.n_outputs, rng, device, self.purse)
+        finally:  # what was spent stays spent, whatever happened
+            self._include_spent()
+        self.model = model
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
+
+    def new_model(self) -> HostModel:
+        """Return an untrained model with the host's settings."""
+        return copy.deepcopy(self.prototype)
+
+    def _include_spent(self) -> None:
+        if self.purse is not None and self.ledger is not None:
+            self.ledger.include(self.purse.spent)
 
     def _check_names(self, messages: Sequence[Representation]) -> None:
         """Refuse a guest under the host's name, or, unless the model has it already, under one that only looks plain."""
@@ -318,16 +322,25 @@ class Host:
     def outputs_of(self, rows: Rows, values: Rows, present: Rows) -> NDArray[np.float64]:
         """Return the outputs for prepared rows, the guests' values beside them and marks of who is present."""
         assert self.model is not None
-        return self.finish(network.outputs(self.model, rows, values, present, pick_device(self.device)))
+        if not present.all():
+            self.model.must("absent", "cannot predict rows that a guest does not have")
+        return self.finish(self.model.outputs(rows, values, present, pick_device(self.device)))
 
     def finish(self, outputs: Rows) -> NDArray[np.float64]:
-        """Turn what the network gives into probabilities, or into numbers on the scale of the labels."""
+        """Turn what the model gives into probabilities, or into numbers on the scale of the labels."""
         raw = outputs.astype(np.float64)
         if self.classes is None:
             inside = raw[:, 0] if self.labels is None else np.clip(raw[:, 0], -1, 1)
             return inside * self.spread + self.offset
         odds = np.exp(raw - raw.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def _able(model: HostModel, task: str) -> HostModel:
+    """Return a model that can do a task; raise where it cannot."""
+    fact = "classes" if task == "classification" else "numbers"
+    model.must(fact, f"predicts no {fact}")
+    return model
 
 
 def check_labels(labels: Any, task: str) -> NDArray[Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import nn
 
 from fedonce.data.preparation import Preparation
 from fedonce.data.table import Table
-from fedonce.hostmodels import private_network
-from fedonce.hostmodels.network import Recipe
+from fedonce.hostmodels import HostModel
+from fedonce.hostmodels.plan import plan as make_plan
 from fedonce.learners import Learner
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.dpsgd import check_clippable
@@ -19,14 +19,20 @@ from fedonce.privacy.settings import Privacy
 
 
 def divide(
-    privacy: Privacy, host: str, recipe: Recipe, guests: Mapping[str, Learner], rows: Mapping[str, int], owner: str
+    privacy: Privacy,
+    host: str,
+    model: HostModel,
+    task: str,
+    guests: Mapping[str, Learner],
+    rows: Mapping[str, int],
+    owner: str,
 ) -> tuple[dict[str, Purse], Plan]:
     """Return a purse for each party that has rows, and the plan that they spend by.
 
     Parameters
     ----------
-    recipe : Recipe
-        How the host trains.
+    model, task
+        What the host trains, and for what: "classification" or "regression".
     guests : dict by guest
         How each guest learns.
     rows : dict by party
@@ -39,9 +45,10 @@ def divide(
     shares = privacy.budget_shares
     if isinstance(shares, Mapping):  # whoever is absent spends nothing
         shares = {name: share for name, share in shares.items() if name not in guests or name in taking}
-    plan = private_network.plan(
+    plan = make_plan(
         host,
-        recipe,
+        model,
+        task,
         rows[host],
         taking,
         {name: rows[name] for name in taking},
@@ -58,14 +65,14 @@ def divide(
     }, plan
 
 
-def check_networks(parties: Iterable[tuple[Preparation, Table, object, str]]) -> None:
-    """Look for bounds, and for networks that cannot be private, before anything is spent.
+def row_shape(preparation: Preparation, table: Table) -> tuple[int, ...]:
+    """Return the shape of a party's prepared rows, from its bounds alone; raise where a bound is missing."""
+    nothing = table.take(slice(0, 0))
+    return preparation.fit(nothing).transform(nothing).shape[1:]
 
-    Of each party: its preparation, its table, its recipe or learner, and what errors call that.
-    """
-    for preparation, table, maker, called in parties:
-        nothing = table.take(slice(0, 0))
-        shape = preparation.fit(nothing).transform(nothing).shape[1:]
-        network = getattr(maker, "network", None)
-        if isinstance(network, nn.Module):
-            check_clippable(copy.deepcopy(network), [torch.zeros(1, *shape)], called)
+
+def check_network(preparation: Preparation, table: Table, learner: object) -> None:
+    """Look for bounds, and for a guest's network that cannot be private, before anything is spent."""
+    shape, network = row_shape(preparation, table), getattr(learner, "network", None)
+    if isinstance(network, nn.Module):
+        check_clippable(copy.deepcopy(network), [torch.zeros(1, *shape)], f"guest {preparation.party!r}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -17,9 +16,7 @@ from torch import nn
 from fedonce.data.preparation import Preparation
 from fedonce.data.schema import Reading
 from fedonce.errors import FedOnceError, InputError, shown
-from fedonce.hostmodels import network as aggregation
-from fedonce.hostmodels import private_network
-from fedonce.hostmodels.network import Recipe
+from fedonce.hostmodels import HOST_MODELS, HostModel, Inputs
 from fedonce.learners import LEARNERS, Learner
 from fedonce.messages.codecs import Codec
 from fedonce.messages.names import kept
@@ -33,8 +30,10 @@ from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import Ledger, from_text, to_text
 from fedonce.privacy.noise import SecretRandom
 from fedonce.rows.ids import Naming
+from fedonce.system.registry import Registry
 from fedonce.training.networks import TUNED_HIDDEN, Correction, check_weights, encoder
 from fedonce.training.randomness import torch_seeded
+from fedonce.training.stored import check_lengths, restored_settings, settings_of
 
 _KINDS: dict[str, Any] = {"U": str, "O": object, "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64}
 _DAMAGE = (
@@ -47,6 +46,11 @@ _DAMAGE = (
     StopIteration,
     MemoryError,
 )
+# The order of a host's settings in its file, those of the model "network" among them; what other models add comes last.
+_HOST_KEYS = (
+    "name", "task", "run", "random_state", "recipe", "dims", "makers", "overlap", "sizes", "classes", "labels", "offset",
+    "spread", "forms", "partial", "ledger", "reading", "received", "seen",
+)  # fmt: skip
 # A guest's folder has a scale even where its encoding needs none.
 NO_SCALE = {f"scale.{name}": np.zeros(0, np.float32) for name in ("low", "high")}
 _ROW_LIMIT = 2**24  # numbers of a prepared row; or as many as there are weights
@@ -88,13 +92,11 @@ class HostState(Protocol):
     run: str
     random_state: int
     preparation: Preparation
-    trained_with: Recipe | None
-    model: nn.Module | None
+    model: HostModel | None
     dims: dict[str, int]
     makers: dict[str, str]
     overlap: dict[str, float]
     received: dict[str, int]
-    sizes: tuple[int, ...]
     classes: NDArray[Any] | None
     labels: NDArray[Any] | None
     offset: float
@@ -123,7 +125,7 @@ def keep_guest(guest: GuestState, folder: str | Path, leaving: Mapping[str, byte
     if guest.codec is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
     owner = f"The learner {guest.learner.name!r} of party {guest.name!r}"
-    _check_known(guest.learner, owner)
+    _check_registered(LEARNERS, guest.learner, owner, "learners")
     # After rounds from a random start, which stand alone, the learner may never have learnt.
     learnt = {} if guest.tuned is not None and guest.tuned.alone else guest.learner.state()
     weights = {f"learner.{name}": np.asarray(value) for name, value in learnt.items()}
@@ -135,7 +137,7 @@ def keep_guest(guest: GuestState, folder: str | Path, leaving: Mapping[str, byte
     settings = {
         "name": guest.name, "dim": int(guest.dim), "bits": guest.bits, "run": guest.run,
         "random_state": int(guest.random_state),
-        "learner": {"name": guest.learner.name, "settings": storage.settings_of(guest.learner, owner)},
+        "learner": {"name": guest.learner.name, "settings": settings_of(guest.learner, owner)},
         "noise": None if guest.noise is None else {"scale": guest.noise.scale, "radius": guest.noise.radius},
         "tuned": None if guest.tuned is None else {"network": guest.tuned.network is not None, "alone": guest.tuned.alone},
         "ledger": None if guest.purse is None else _ledger_json(guest.purse.ledger, [guest.name]),
@@ -145,12 +147,12 @@ def keep_guest(guest: GuestState, folder: str | Path, leaving: Mapping[str, byte
     return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights, leaving=leaving))
 
 
-def _check_known(learner: Learner, owner: str) -> None:
-    """Refuse a learner that could not be loaded, or would be loaded as another one of the same name."""
-    if LEARNERS.get(learner.name) is not type(learner):
+def _check_registered(registry: Registry[Any, Any], thing: Learner | HostModel, owner: str, room: str) -> None:
+    """Refuse what could not be loaded, or would be loaded as another one of the same name."""
+    if registry.get(thing.name) is not type(thing):
         raise InputError(
-            f"{owner} cannot be saved: {type(learner).__name__} is not known by that name, so nobody could load it; give it a "
-            "name of its own, and call fedonce.learners.register with it first."
+            f"{owner} cannot be saved: {type(thing).__name__} is not known by that name, so nobody could load it; give it a "
+            f"name of its own, and call fedonce.{room}.register with it first."
         )
 
 
@@ -159,7 +161,7 @@ def guest_from(folder: str | Path, make: Callable[..., G]) -> G:
     stored = storage.load(folder, "guest")
     try:
         with torch_seeded(np.random.default_rng(0)):  # weights drawn on the way are replaced at once
-            _check_lengths(stored.settings["learner"], len(stored.weights))
+            check_lengths(stored.settings["learner"], len(stored.weights))
             guest = _guest(stored, make)
             _try_guest(guest, stored.weights)
             return guest
@@ -192,16 +194,6 @@ def _guest(stored: Stored, make: Callable[..., G]) -> G:
     return guest
 
 
-def _check_lengths(settings: Any, most: int) -> None:
-    """Refuse settings with more layers or members than there are weights: a forged model must not take time or memory."""
-    values = settings.values() if isinstance(settings, dict) else settings
-    if len(values) > max(most, 100) or (isinstance(settings, dict) and settings.get("members", 1) > max(most, 1)):
-        raise ValueError("its settings tell of more layers than it has weights")
-    for value in values:
-        if isinstance(value, dict | list):
-            _check_lengths(value, most)
-
-
 def _one_row(preparation: Preparation, weights: Tensors) -> NDArray[np.float32]:
     """Return a prepared row of zeros, to try a model with."""
     width = math.prod(preparation.row_shape)
@@ -229,7 +221,7 @@ def _try_host(host: HostState, weights: Tensors) -> None:
     known = (host.offset, host.spread, *host.overlap.values())
     if not all(type(value) in (int, float) and abs(value) < math.inf for value in known):
         raise ValueError("its figures must be numbers")
-    guests = np.zeros((1, sum(host.dims.values())), np.float32), np.zeros((1, len(host.dims)), np.float32)
+    guests = np.zeros((1, sum(host.dims.values())), np.float32), np.ones((1, len(host.dims)), np.float32)
     outputs = host.outputs_of(_one_row(host.preparation, weights), *guests)
     if host.classes is not None and outputs.shape != (1, len(host.classes)):
         raise ValueError("its outputs are not one per class")
@@ -241,7 +233,7 @@ def _learner(content: Mapping[str, Any], weights: Tensors) -> Learner:
             f"The model was learnt by {content['name']!r}, a learner that is not known here; call fedonce.learners.register with "
             "it first."
         )
-    learner = LEARNERS[content["name"]](**storage.restored_settings(content["settings"]))
+    learner: Learner = LEARNERS[content["name"]](**restored_settings(content["settings"]))
     learnt = {name.removeprefix("learner."): value for name, value in weights.items() if name.startswith("learner.")}
     if learnt:
         learner.restore(learnt)
@@ -263,23 +255,31 @@ def _tuned(alone: bool, guest: GuestState, weights: Tensors) -> nn.Module:
 
 def keep_host(host: HostState, folder: str | Path, messages: Mapping[str, bytes]) -> Path:
     """Write a host that was trained, and the messages that it was trained with."""
-    if host.model is None or host.trained_with is None:
+    if host.model is None:
         raise InputError(
             f"The host {host.name!r} has not been trained yet, so there is nothing to save; call aggregate first."
         )
+    owner = f"the host {host.name!r}"
+    _check_registered(HOST_MODELS, host.model, f"The model {host.model.name!r} of {owner}", "hostmodels")
     settings = {
         "name": host.name, "task": host.task, "run": host.run, "random_state": int(host.random_state),
-        "recipe": storage.settings_of(host.trained_with, f"The recipe of the host {host.name!r}"),
         "dims": {party: int(dim) for party, dim in host.dims.items()}, "makers": host.makers, "overlap": host.trained_overlap,
-        "sizes": list(host.sizes), "classes": _values_json(host.classes), "labels": _values_json(host.labels),
-        "offset": host.offset, "spread": host.spread, "forms": list(host.forms), "partial": _partial(host.model),
+        "classes": _values_json(host.classes), "labels": _values_json(host.labels),
+        "offset": host.offset, "spread": host.spread, "forms": list(host.forms),
         "ledger": None if host.ledger is None else _ledger_json(host.ledger, host.ledger.parties),
         "reading": None if host.reading is None else host.reading.to_json(),
         "received": {party: int(size) for party, size in host.received.items()},
         "seen": {party: seen.to_json() for party, seen in host.seen.items()},
+        **host.model.to_json(owner),
     }  # fmt: skip
-    stored = Stored("host", settings, host.preparation.to_json(), _weights("", host.model), dict(messages))
+    ordered = {key: settings[key] for key in sorted(settings, key=_place)}
+    stored = Stored("host", ordered, host.preparation.to_json(), host.model.state(), dict(messages))
     return storage.save(folder, stored)
+
+
+def _place(key: str) -> int:
+    """Return where a key of a host's settings stands in its file."""
+    return _HOST_KEYS.index(key) if key in _HOST_KEYS else len(_HOST_KEYS)
 
 
 def host_from(folder: str | Path, make: Callable[..., H]) -> H:
@@ -287,7 +287,6 @@ def host_from(folder: str | Path, make: Callable[..., H]) -> H:
     stored = storage.load(folder, "host")
     try:
         with torch_seeded(np.random.default_rng(0)):
-            _check_lengths(stored.settings["recipe"], len(stored.weights))
             host = _host(stored, make)
             _try_host(host, stored.weights)
             return host
@@ -299,47 +298,37 @@ def host_from(folder: str | Path, make: Callable[..., H]) -> H:
 
 def _host(stored: Stored, make: Callable[..., H]) -> H:
     settings = stored.settings
-    recipe = aggregation.Recipe(**storage.restored_settings(settings["recipe"]))
+    model = _model(settings, len(stored.weights))
     host = make(
-        kept(settings["name"]), settings["task"], recipe, random_state=settings["random_state"], run=settings["run"],
-        forms=settings["forms"],
+        kept(settings["name"]), settings["task"], random_state=settings["random_state"], run=settings["run"],
+        forms=settings["forms"], model=model,
     )  # fmt: skip
-    host.trained_with = recipe
     host.dims, host.makers, host.overlap = settings["dims"], settings["makers"], settings["overlap"]
     host.trained_overlap = dict(host.overlap)
     host.seen = {party: Seen.from_json(content) for party, content in settings.get("seen", {}).items()}
     host.classes, host.labels = _values(settings["classes"]), _values(settings["labels"])
     host.offset, host.spread = settings["offset"], settings["spread"]
     host.received = {party: int(size) for party, size in settings.get("received", {}).items()}
-    host.sizes = tuple(settings["sizes"])
     host.preparation = Preparation.from_json(stored.encoding)
     if settings["ledger"] is not None:
         host.ledger = _ledger(settings["ledger"])
         host.purse = _empty_purse(host.name, host.ledger)
-    host.model = _loaded(_untrained(host, recipe, stored.weights, settings["partial"]), stored.weights)
+    model.restore(stored.weights, Inputs(host.preparation.row_shape, tuple(host.dims.values()), host.n_outputs))
+    host.model = model
     host.reading = None if settings["reading"] is None else Reading.from_json(settings["reading"])
     return host
 
 
-def _partial(model: nn.Module) -> list[bool]:
-    """Return which guests were partial in training; nothing where there is one model for all rows."""
-    return [bool(each) for each in model.partial.tolist()] if isinstance(model, aggregation.ByOverlap) else []
-
-
-def _untrained(host: HostState, recipe: aggregation.Recipe, weights: Tensors, partial: list[bool]) -> nn.Module:
-    """Make the host's model as its training did."""
-    shape, dims = host.preparation.row_shape, list(host.dims.values())
-
-    def build(recipe: aggregation.Recipe) -> nn.Module:
-        return aggregation.untrained(shape, dims, host.n_outputs, recipe, host.sizes, partial)
-
-    if not recipe.fixed_encoder:
-        check_weights(lambda: build(recipe), weights)
-        return build(recipe)
-    fixed = next(value for name, value in weights.items() if name.startswith("encoder.") and value.ndim == 2)
-    dim, width = fixed.shape
-    check_weights(lambda: build(replace(recipe, network=None, encoder_hidden=(), encoder_dim=dim)), weights, "encoder.")
-    return build(replace(recipe, network=private_network.untrained_encoder(shape, (dim, width)), encoder_dim=dim))
+def _model(settings: Mapping[str, Any], n_arrays: int) -> HostModel:
+    """Return the model of a file, without what it learnt; before there were several, its name was not written."""
+    name = settings.get("model", "network")
+    if name not in HOST_MODELS:
+        raise InputError(
+            f"The host was trained by {name!r}, a host model that is not known here; install its package, or call "
+            "fedonce.hostmodels.register with it first."
+        )
+    made: HostModel = HOST_MODELS[name].from_json(settings, n_arrays)
+    return made
 
 
 def _weights(prefix: str, network: nn.Module) -> Tensors:

@@ -20,7 +20,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ from safetensors.numpy import save as save_tensors
 from fedonce.errors import InputError, parameter_error
 from fedonce.system.disk import cannot_write, make_folder, open_file, remove_abandoned, sync_folder, write_file
 from fedonce.system.locks import Tell, if_free, only_one
-from fedonce.training.networks import NCF
 
 VERSION = 2
 READABLE = (1, 2)  # 1: without the files that leave
@@ -333,38 +332,3 @@ def _tensors(weights: Tensors) -> bytes:
     if odd is not None:
         raise InputError(f"The model cannot be saved: its {odd!r} is {weights[odd].dtype}; learn arrays of numbers.")
     return bytes(save_tensors({name: np.array(value, order="C") for name, value in weights.items()}))
-
-
-def settings_of(thing: Any, owner: str) -> dict[str, Any]:
-    """Return the settings of a learner or a recipe as JSON values."""
-    if not is_dataclass(thing):
-        raise InputError(
-            f"{owner} cannot be saved: {type(thing).__name__} must be a dataclass, its fields the settings."
-        )
-    return {each.name: _plain(getattr(thing, each.name), each.name, owner) for each in fields(thing) if each.init}
-
-
-def _plain(value: Any, name: str, owner: str) -> Any:
-    if isinstance(value, NCF):
-        return {"ncf": settings_of(value, owner)}
-    if isinstance(value, tuple | list):
-        return [_plain(each, name, owner) for each in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise InputError(
-        f"{owner} cannot be saved: its {name!r} is a {type(value).__name__} of your own, which a file without code cannot hold. "
-        "Use one of fedonce's networks."
-    )
-
-
-def restored_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they were: lists are tuples, and embeddings are NCF."""
-    return {name: _restored(value) for name, value in values.items()}
-
-
-def _restored(value: Any) -> Any:
-    if isinstance(value, dict):
-        return NCF(**restored_settings(value["ncf"]))
-    return tuple(_restored(each) for each in value) if isinstance(value, list) else value

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import ceil
 from numbers import Integral
+from typing import Protocol
 
 import numpy as np
 
 from fedonce.errors import parameter_error
-from fedonce.hostmodels import network
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
 from fedonce.training.settings import Training
@@ -18,6 +18,13 @@ from fedonce.training.settings import Training
 # recipe's rate an epoch, and at most. Chosen on validation rows of phishing and superconduct.
 WARM, WARMEST = 0.025, 0.25
 LEAST_BITS = 8
+
+
+class Trains(Protocol):
+    """What says how the host trains without rounds: its model, or a recipe."""
+
+    def training(self, n_rows: int) -> Training:
+        """Return how to train on so many rows."""
 
 
 @dataclass(frozen=True)
@@ -71,18 +78,18 @@ class Rounds:
             return codecs.find(self.bits, "Rounds")
         return own if own.bits >= LEAST_BITS else codecs.find(LEAST_BITS)
 
-    def batch_of(self, recipe: network.Recipe, n_rows: int) -> int:
+    def batch_of(self, recipe: Trains, n_rows: int) -> int:
         """Return how many rows a round has."""
         return min(self.batch or recipe.training(n_rows).batch, n_rows)
 
-    def training(self, recipe: network.Recipe, n_rows: int, affordable: int | None = None) -> Training:
+    def training(self, recipe: Trains, n_rows: int, affordable: int | None = None) -> Training:
         """Return how to train; `affordable` is the number of rounds that the limit in bytes allows."""
         base, batch = recipe.training(n_rows), self.batch_of(recipe, n_rows)
         per_epoch = ceil(n_rows / batch)
         limits = [self.rounds, affordable, None if self.epochs is None else max(1, round(self.epochs * per_epoch))]
         steps = min(limit for limit in limits if limit is not None)
         share = min(WARM * max(1.0, steps / per_epoch), WARMEST) if self.start == "one-shot" else 1.0
-        rate = self.rate or recipe.rate * share
+        rate = self.rate or base.rate * share
         return replace(base, batch=batch, rate=rate, steps=steps, epochs=ceil(steps / per_epoch))
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
-from fedonce.hostmodels import network
+from fedonce.hostmodels import HostModel
 from fedonce.messages.codecs import most_state
 from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
 from fedonce.messages.representation import Representation
@@ -31,7 +31,6 @@ from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, wire_message
 from fedonce.rows.matching import HostRows
 from fedonce.training.loop import Batch, pick_device, train
-from fedonce.training.networks import code_sizes
 from fedonce.training.randomness import party_generator, torch_seeded
 from fedonce.training.settings import Epoch
 from fedonce.training.threads import network_work, threads_for
@@ -49,7 +48,7 @@ def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traf
     if not side.opened:
         logger.info("host %s: no guest takes part, there are no rounds", host.name)
         return []
-    training = rounds.training(side.recipe, side.n_rows, side.affordable(traffic.bytes))
+    training = rounds.training(side.trained, side.n_rows, side.affordable(traffic.bytes))
     order = int(side.rng.integers(2**63))
     engine.begin_rounds(training, order)
 
@@ -66,10 +65,18 @@ def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traf
     return history
 
 
+def check_model(host: Host) -> None:
+    """Raise where the host's model cannot be trained in rounds."""
+    host.prototype.must(
+        "rounds", "cannot be trained in rounds, as it gives no gradients (rounds=0 is the one message alone)"
+    )
+
+
 class HostSide:
     """The host's half of the rounds."""
 
     def __init__(self, host: Host, table: Table, label: Any, rounds: Rounds) -> None:
+        check_model(host)
         self.host, self.rounds, self.n_rows = host, rounds, table.n_rows
         self.device, self.dtype = pick_device(host.device), torch.get_default_dtype()
         # A party's name has no line break: this generator is nobody else's.
@@ -77,10 +84,6 @@ class HostSide:
         target = host.target(label, table.n_rows)
         cold = rounds.start == "random"
         self.rows = (host.preparation.fit(table) if cold else host.preparation).transform(table)
-        if cold:
-            host.trained_with = network.find_recipe(host.recipe, host.epochs, self.rows.shape[1:], "Host")
-        assert host.trained_with is not None
-        self.recipe = host.trained_with
         self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
         self.target = torch.from_numpy(target).to(self.device)
 
@@ -108,19 +111,18 @@ class HostSide:
         host = self.host
         if cold:
             host.dims = {party: message.dim for party, message in self.opened.items()}
+            host.model = host.new_model()
             with torch_seeded(self.rng):
-                host.sizes = code_sizes(self.recipe.network, self.rows)
-                host.model = network.untrained(
-                    self.rows.shape[1:], list(host.dims.values()), host.n_outputs, self.recipe, host.sizes
-                )
+                host.model.start(self.rows, list(host.dims.values()), host.n_outputs)
         assert host.model is not None
-        self.model = host.model.to(self.device, self.dtype).train()
+        self.trained: HostModel = host.model
+        self.model = self.trained.module().to(self.device, self.dtype).train()
 
     def affordable(self, sent: int) -> int | None:
         """Return how many rounds the limit in bytes allows, after so many bytes; None: there is no such limit."""
         if self.rounds.bytes is None:
             return None
-        batch = self.rounds.batch_of(self.recipe, self.n_rows)
+        batch = self.rounds.batch_of(self.trained, self.n_rows)
         cost = self._round_bytes(batch)
         # A closing message is as long as the opening one, and may have another codec's state and a longer learner's name.
         closing = sum(message.nbytes + most_state(message.dim) + 256 for message in self.opened.values())
@@ -148,9 +150,7 @@ class HostSide:
         values.requires_grad_()
         where = torch.from_numpy(batch).to(self.device)
         with torch_seeded(self.rng):
-            kept = network.drop_guests(present, self.recipe.guest_dropout)
-            outputs = self.model(self.own[where], values, kept)
-        loss = network.loss(outputs, self.target[where], self.recipe.smoothing)
+            loss = self.trained.loss(self.own[where], values, present, self.target[where])
         for parameter in self.parameters:
             parameter.grad = None
         loss.backward()  # type: ignore[no-untyped-call]

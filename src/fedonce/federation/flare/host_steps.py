@@ -308,7 +308,7 @@ def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> Ho
     party = Host(
         kit.name, task, file.recipe, file.host_epochs, run=file.run, random_state=steps.estimator_seed(file.seed),
         purse=None if plan is None else steps.purse(plan, kit.name), public=bounds, plan=plan, labels=labels,
-        secret=secret, forms=file.forms, max_memory=file.max_memory,
+        secret=secret, forms=file.forms, max_memory=file.max_memory, model=file.model,
     )  # fmt: skip
     party.reading = reading
     party.check_label(y, own.n_rows)

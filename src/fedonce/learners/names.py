@@ -1,0 +1,56 @@
+"""The learners by name, and what is known of each without importing it: torch is slow, and many a check does without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fedonce.system.registry import BuiltIn, Registry
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a learner can do.
+
+    Parameters
+    ----------
+    trains : bool
+        Whether it takes epochs; a guest's policy limits them.
+    private : bool
+        Whether it can keep a privacy budget.
+    exports : bool
+        Whether it gives a network to export.
+    images_only : bool
+        Whether it learns from images alone.
+    """
+
+    trains: bool = True
+    private: bool = False
+    exports: bool = False
+    images_only: bool = False
+
+
+def _ours(home: str, facts: Facts) -> BuiltIn[Facts]:
+    return BuiltIn(f"fedonce.learners.{home}", facts)
+
+
+# A test compares the facts with those that the classes state themselves.
+LEARNERS: Registry[Any, Facts] = Registry(
+    "learner",
+    "fedonce.learners",
+    "fedonce.learners.base:Learner",
+    {
+        "auto": _ours("auto:Auto", Facts(private=True, exports=True)),
+        "nat": _ours("nat:NAT", Facts(exports=True)),
+        "pca": _ours("pca:PCA", Facts(trains=False, private=True, exports=True)),
+        "autoencoder": _ours("autoencoder:Autoencoder", Facts(private=True, exports=True)),
+        "patches": _ours("patches:Patches", Facts(trains=False, exports=True, images_only=True)),
+        "random": _ours("random:Random", Facts(trains=False, private=True, exports=True)),
+    },
+)
+OURS = tuple(LEARNERS.built_in)
+
+
+def private_ones() -> str:
+    """Return the learners that can keep a privacy budget, as a choice."""
+    return LEARNERS.which("private")
