@@ -25,7 +25,8 @@ from fedonce.data.scikit import check_one_column, labels_of, table_of
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, parameter_error
-from fedonce.hostmodels import HostModel, Recipe
+from fedonce.hostmodels import HostModel
+from fedonce.hostmodels.network import Recipe
 from fedonce.learners import Learner
 from fedonce.messages import codecs
 from fedonce.messages.traffic import Traffic

@@ -73,8 +73,7 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     With `rounds`, all parties then go on together, batch by batch (Section 5.3: multi-round FedOnce).
     """
     if rounds is not None:
-        split_learning.check_engine(engine)  # before anybody learns
-        split_learning.check_model(host)
+        split_learning.check(engine, host)  # before anybody learns
         if rounds.start == "random":
             return _split_learning(host, table, label, engine, rounds)
     # Lines 1-17, in parallel, no guest knowing of another:

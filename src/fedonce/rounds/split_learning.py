@@ -26,7 +26,7 @@ from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
 from fedonce.messages.representation import Representation
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Host, arrange
-from fedonce.rounds.engine import check_engine as check_engine
+from fedonce.rounds.engine import check_engine
 from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, wire_message
 from fedonce.rows.matching import HostRows
@@ -63,6 +63,12 @@ def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traf
         history = train(training.update(side.parameters), side.n_rows, step, training, np.random.default_rng(order))
     side.close(engine.close_rounds(), traffic)
     return history
+
+
+def check(engine: object, host: Host) -> None:
+    """Raise where there can be no rounds: messages travel too slowly, or the host's model cannot be trained on."""
+    check_engine(engine)
+    check_model(host)
 
 
 def check_model(host: Host) -> None:
