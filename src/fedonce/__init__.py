@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fedonce.errors import MessageError as MessageError
     from fedonce.estimators import FedOnceClassifier as FedOnceClassifier
     from fedonce.estimators import FedOnceRegressor as FedOnceRegressor
+    from fedonce.hostmodels import HostModel as HostModel
     from fedonce.hostmodels.network import Recipe as Recipe
     from fedonce.learners import Learner as Learner
     from fedonce.messages.representation import Representation as Representation
@@ -51,6 +52,7 @@ _HOME = {
     "FedOnceClassifier": "estimators",
     "FedOnceRegressor": "estimators",
     "Naming": "rows.ids",
+    "HostModel": "hostmodels",
     "Learner": "learners",
     "Representation": "messages.representation",
     "Traffic": "messages.traffic",

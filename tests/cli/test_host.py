@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 from fedonce import Host, Representation, read_table
 from fedonce.engine import files as files_engine
+from fedonce.hostmodels.network import PAPER, TABLES
 from fedonce.messages import envelope
 from fedonce.party import storage
 from tests.jobs.test_steps import FIT_BANK, FIT_SHOP, SHOP, UTILITY, N, command, done, make_office, refused, told
@@ -71,6 +73,15 @@ def test_a_late_guest_joins_with_refit(fresh):
     anew = Host.load(fresh / "new")
     for name, weights in both.model.module().state_dict().items():  # as if both had come in time
         np.testing.assert_array_equal(weights.numpy(), anew.model.module().state_dict()[name].numpy())
+
+
+def test_refit_with_a_recipe_takes_that_and_not_the_one_before(fresh):
+    refit = "host fit bank.csv --out bank --refit --secret secret --epochs 1"
+    found = []
+    for more in ("--recipe paper", "", "--recipe default"):
+        done(fresh, f"{refit} {more}")
+        found.append(Host.load(fresh / "bank").model.recipe_)
+    assert found == [replace(PAPER, epochs=1), replace(PAPER, epochs=1), replace(TABLES, epochs=1)]
 
 
 def test_refit_alone_gives_the_same_model(fresh):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 from fedonce import Guest, Representation
 from fedonce.cli.entry import app
 from fedonce.datasets import SOURCES
+from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS, make
 from fedonce.messages import codecs
 from tests.conftest import ROOT, make_table
@@ -44,6 +46,24 @@ def test_own_learner(learners_as_before):
     restored = make("signs")
     restored.restore(learner.state())
     np.testing.assert_array_equal(restored.transform(X, None), learner.transform(X, None))
+
+
+def test_own_host_model():
+    X, y = make_table()
+    before = dict(HOST_MODELS)
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "host-models.md").read_text(), re.DOTALL)[0]
+    try:
+        assert last_expression(code).set_params(random_state=0).fit(X, y).score(X, y) > 0.75
+    finally:
+        HOST_MODELS.clear()
+        HOST_MODELS.update(before)
+
+
+def test_host_models_are_described_as_they_are():
+    text = (ROOT / "docs" / "host-models.md").read_text()
+    for name, built_in in HOST_MODELS.built_in.items():
+        line = next(line for line in text.splitlines() if line.startswith(f'| `"{name}"`'))
+        assert [cell.strip() == "yes" for cell in line.split("|")[3:-1]] == list(asdict(built_in.facts).values())
 
 
 def test_own_network():

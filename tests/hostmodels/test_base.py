@@ -26,6 +26,7 @@ from fedonce.hostmodels import HOST_MODELS, Facts, HostModel, NetworkModel, make
 from fedonce.party import storage
 from tests.conftest import make_table
 from tests.jobs.test_steps import FIT_BANK, SHOP, done, make_office, refused, told
+from tests.test_layers import IMPORTS
 
 X, Y = make_table(200)
 COLUMNS = {"parties": {"bank": [0, 1, 2, 3], "shop": [4, 5, 6, 7]}, "host": "bank", "random_state": 0}
@@ -192,6 +193,21 @@ def test_an_infinite_budget_is_for_every_model():
 def test_images_are_for_models_that_take_them():
     with pytest.raises(InputError, match="'means' takes no images"):
         Host("bank", model="means", shape=(1, 2, 2)).aggregate(X[:, :4], Y, [])
+
+
+def test_outputs_of_another_shape_are_refused(monkeypatch):
+    host, message = trained()
+    monkeypatch.setattr(Means, "outputs", lambda self, own, *_: np.zeros(len(own), np.float32))
+    with pytest.raises(InputError, match=r"'means' gave outputs of shape \(200,\) for 200 rows; .* must be 2 per row"):
+        host.predict(X[:, :4], [message])
+
+
+def test_nobody_but_recipes_and_their_audit_knows_the_network():
+    parts = {f"fedonce.hostmodels.{name}" for name in ("network", "network_model", "private_network")}
+    knows = {
+        module for module, names in IMPORTS.items() if names & parts and not module.startswith("fedonce.hostmodels")
+    }
+    assert knows == {"fedonce", "fedonce.presets", "fedonce.cli.privacy", "fedonce.assess.audit_report"}
 
 
 def test_the_network_states_the_facts_of_the_table():

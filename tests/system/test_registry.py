@@ -15,10 +15,12 @@ from fedonce import Guest, InputError, Representation
 from fedonce.federation.policy import Policy
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
+from fedonce.federation.workplace import Refused
 from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS
 from fedonce.system import registry
 from fedonce.system.registry import BuiltIn, Registry, one_of
+from tests.federation.desks import a_desk, asks
 
 CODE = """
 from dataclasses import dataclass, field
@@ -141,6 +143,14 @@ def test_a_guest_allows_a_learner_of_a_package_where_its_policy_names_it(here, t
     (tmp_path / "policy.toml").write_text('learners = ["pca", "broken"]\n')
     with pytest.raises(InputError, match="'their-package' cannot be used"):
         Policy.read(tmp_path / "policy.toml")
+
+
+def test_a_guest_at_its_desk_learns_by_it_where_it_allows_it(here, tmp_path):
+    desk = a_desk(tmp_path)
+    with pytest.raises(Refused, match="'mine' is not allowed"):
+        desk.answer(asks(learner="mine"))
+    (tmp_path / "policy.toml").write_text('learners = ["mine"]\n')
+    assert Representation.from_file(desk.answer(asks(learner="mine"))).learner == "mine"
 
 
 def test_a_policy_cannot_name_what_is_not_installed(tmp_path):

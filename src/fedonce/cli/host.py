@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,6 +40,9 @@ from fedonce.cli.options import (  # fmt: skip
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json
 from fedonce.hostmodels.names import HOST_MODELS
 from fedonce.system.text import duration, names
+
+if TYPE_CHECKING:
+    from fedonce.party import Host
 
 host = typer.Typer(help="The party with the labels: train with what arrived, predict.", no_args_is_help=True)
 
@@ -114,7 +117,7 @@ def fit(
         who = name or (before.name if before else "host")
         steps.check_task(kind, y, reading.label)
         party = Host(
-            who, kind, recipe or "default", epochs, run=run, model=model or (before.prototype if before else "network"),
+            who, kind, recipe or "default", epochs, run=run, model=_model(model, recipe, before),
             random_state=before.random_state if before and seed is None else steps.estimator_seed(seed or 0),
             purse=None if budget is None else steps.purse(budget, who), public=bounds, plan=budget, labels=labels,
             forms=parse_forms(normalise_ids) or (before.forms if before else ()),
@@ -147,6 +150,13 @@ def fit(
         typer.echo(to_json(told))
         return
     _tell_fit(told)
+
+
+def _model(asked: str | None, recipe: str | None, before: Host | None) -> object:
+    """Return the model that is asked for; else that of before, with its settings unless a recipe gives others."""
+    if asked is not None or before is None:
+        return asked or "network"
+    return before.prototype if recipe is None else before.prototype.name
 
 
 def _tell_fit(told: dict[str, Any]) -> None:

@@ -324,7 +324,13 @@ class Host:
         assert self.model is not None
         if not present.all():
             self.model.must("absent", "cannot predict rows that a guest does not have")
-        return self.finish(self.model.outputs(rows, values, present, pick_device(self.device)))
+        outputs = self.model.outputs(rows, values, present, pick_device(self.device))
+        if outputs.shape != (len(rows), self.n_outputs):
+            raise InputError(
+                f"The host model {self.model.name!r} gave outputs of shape {outputs.shape} for {len(rows)} rows; its outputs "
+                f"must be {self.n_outputs} per row."
+            )
+        return self.finish(outputs)
 
     def finish(self, outputs: Rows) -> NDArray[np.float64]:
         """Turn what the model gives into probabilities, or into numbers on the scale of the labels."""

@@ -74,6 +74,10 @@ class Registry(MutableMapping[str, type[C]], Generic[C, F]):
     def __delitem__(self, name: str) -> None:
         del self._known[name]
 
+    def clear(self) -> None:
+        """Forget all but what packages offer."""
+        self._known.clear()
+
     def __contains__(self, name: object) -> bool:
         return name in self._known or name in _installed(self.group)
 
