@@ -569,7 +569,7 @@ def test_parameters_that_moved_into_privacy_still_work_and_say_so(field):
 
 
 def test_a_parameter_that_never_was_is_refused():
-    with pytest.raises(TypeError, match="FedOnceClassifier.*unexpected keyword argument 'lerner'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lerner'"):
         FedOnceClassifier(lerner="pca")
     with pytest.raises(ValueError, match="Invalid parameter 'lerner'"):
         FedOnceClassifier().set_params(lerner="pca")
