@@ -563,7 +563,7 @@ def test_parameters_that_moved_into_privacy_still_work_and_say_so(field):
     for one, other in zip(spent(model), spent(today), strict=True):
         np.testing.assert_array_equal(one, other)
     with pytest.warns(FedOnceWarning, match="has moved"):
-        assert quick().set_params(**{field: value}).privacy == Privacy(**{field: value})
+        assert model.set_params(**{field: None}).privacy == (base or Privacy())
     with pytest.warns(FedOnceWarning, match="has moved"), pytest.raises(InputError, match="Give one of the two"):
         quick(privacy=Privacy(**{field: {"budget_shares": {"bank": 1.0}}.get(field, 7)}), **{field: value})
 

@@ -91,11 +91,11 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Self:
         """Set parameters; `privacy__clip=1.0` sets one field of `privacy`, in a copy of it."""
         moved = {name: params.pop(name) for name in settings.MOVED if name in params}
-        fields = {name: params.pop(name) for name in list(params) if name.startswith("privacy__")}
+        settings.warn_of_moved(moved, self._owner)
+        nested = {name: params.pop(name) for name in list(params) if name.startswith("privacy__")}
         super().set_params(**params)
-        changes = {name.removeprefix("privacy__"): value for name, value in fields.items()}
-        privacy = settings.with_fields(self.privacy, changes, self._owner)
-        self.privacy = settings.take_moved(privacy, moved, self._owner)
+        fields = moved | {name.removeprefix("privacy__"): value for name, value in nested.items()}
+        self.privacy = settings.with_fields(self.privacy, fields, self._owner)
         return self
 
     def _fit(self, table: Table, label: NDArray[Any], present: Present) -> Self:

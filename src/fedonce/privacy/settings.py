@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from numbers import Real
@@ -144,17 +144,17 @@ def takes_moved(init: Callable[Concatenate[Owner, Given], None]) -> Callable[Con
         moved = {name: given.pop(name) for name in MOVED if name in given}
         init(self, *args, **given)
         if moved:
-            self.privacy = take_moved(self.privacy, moved, type(self).__name__)
+            warn_of_moved(moved, type(self).__name__)
+            self.privacy = with_short_forms(self.privacy, moved, type(self).__name__)
 
     return wrapped
 
 
-def take_moved(privacy: Privacy | None, moved: Mapping[str, Any], owner: str) -> Privacy | None:
-    """Return `privacy` with what was given as parameters of an estimator that have moved there."""
-    for name in moved:
+def warn_of_moved(names: Iterable[str], owner: str) -> None:
+    """Say where parameters of an estimator have moved to, at the line that called its method."""
+    for name in names:
         text = f"The '{name}' parameter of {owner} has moved: write privacy=Privacy({name}=...)."
         warnings.warn(text, FedOnceWarning, stacklevel=3)
-    return with_short_forms(privacy, moved, owner) if moved else privacy
 
 
 def with_fields(privacy: Privacy | None, changes: Mapping[str, Any], owner: str) -> Privacy | None:
