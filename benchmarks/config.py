@@ -22,7 +22,7 @@ class Config:
     learner : str
         How guests learn.
     dim, bits : int
-        Values a row and guest in a message, and bits a value.
+        Values a row and guest in a message, and bits per value.
     epochs : float or None
         SplitNN and multi-round FedOnce: epochs of rounds. None: as many as the host's recipe trains.
     host_epochs, guest_epochs : int or None
@@ -36,7 +36,7 @@ class Config:
     absent : int
         So many guests, drawn by the seed, do not answer, neither in training nor in prediction.
     split_bits : int
-        SplitNN: bits a value, in both directions.
+        SplitNN: bits per value, in both directions.
     reg_alpha : float
         SecureBoost: XGBoost's L1 penalty; 10 is that of the published experiments.
     probe : bool

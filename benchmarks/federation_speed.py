@@ -5,7 +5,7 @@
 A server and three guests as processes. *large*: 3 x (1,000,000 x 48) float32; *small*: 3 x (60,000 x 16) of 8 bits. Guests
 have learnt before, so that what is timed is the way of the message: from the host's asking to the last one received, and from the
 start of a guest's job to its message received. Memory is the sum over the host's processes (the command, the server, its jobs),
-at its peak. *rounds*: 300 rounds with three guests, batches of 256 rows, 16 values a row.
+at its peak. *rounds*: 300 rounds with three guests, batches of 256 rows, 16 values per row.
 """
 
 from __future__ import annotations

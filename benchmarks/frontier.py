@@ -45,7 +45,7 @@ class Frontier:
 
     lines: Sequence[Line]
     sizes: Sequence[Size]
-    split: Sequence[Point]  # SplitNN, its bytes a row and guest
+    split: Sequence[Point]  # SplitNN, its bytes per row and guest
     solo: Sequence[Line]
     combine: Sequence[Line]
 

@@ -165,7 +165,7 @@ def varied(folder: Path, experiment: str, by: str, label: str, log: bool = False
 
 
 def frontier(folder: Path) -> None:
-    """Draw accuracy against bytes a row and guest, a picture a data set."""
+    """Draw accuracy against bytes per row and guest, a picture a data set."""
     for found in frontiers():
         figure, axis = plt.subplots(figsize=(7, 4.3))
         for method, bits in dict.fromkeys((size.method, size.bits) for size in found.sizes):
@@ -185,7 +185,7 @@ def frontier(folder: Path) -> None:
                 np.mean([line["value"] for line in found.combine]), color=COLOURS["Combine"], ls="--", label="Combine"
             )
         _log_scale(axis)
-        axis.set_xlabel("payload: bytes a row and guest")
+        axis.set_xlabel("payload: bytes per row and guest")
         _label(axis, found.lines)
         axis.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         figure.savefig(folder / f"{found.name}.png", dpi=80, bbox_inches="tight", metadata={"Software": None})
@@ -253,7 +253,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "communication": communication,
     "cifar10": cifar10,
     "frontier": frontier,
-    "dimension": partial(varied, experiment="dimension", by="dim", label="d, values a row", log=True),
+    "dimension": partial(varied, experiment="dimension", by="dim", label="d, values per row", log=True),
     "parties": partial(varied, experiment="parties", by="parties", label="k, number of parties", log=True),
     "biased": partial(
         varied, experiment="biased", by="biased", label="alpha, the host's share of the dominant columns"

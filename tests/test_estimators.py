@@ -563,13 +563,13 @@ def test_parameters_that_moved_into_privacy_still_work_and_say_so(field):
     for one, other in zip(spent(model), spent(today), strict=True):
         np.testing.assert_array_equal(one, other)
     with pytest.warns(FedOnceWarning, match="has moved"):
-        assert quick().set_params(**{field: value}).privacy == Privacy(**{field: value})
+        assert model.set_params(**{field: None}).privacy == (base or Privacy())
     with pytest.warns(FedOnceWarning, match="has moved"), pytest.raises(InputError, match="Give one of the two"):
         quick(privacy=Privacy(**{field: {"budget_shares": {"bank": 1.0}}.get(field, 7)}), **{field: value})
 
 
 def test_a_parameter_that_never_was_is_refused():
-    with pytest.raises(TypeError, match="FedOnceClassifier.*unexpected keyword argument 'lerner'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lerner'"):
         FedOnceClassifier(lerner="pca")
     with pytest.raises(ValueError, match="Invalid parameter 'lerner'"):
         FedOnceClassifier().set_params(lerner="pca")

@@ -45,7 +45,7 @@ def test_everything_that_leaves_is_told(message, tmp_path):
     told = inspect(path)
     assert told == {
         "file": str(path), "bytes": path.stat().st_size, "payload bytes": 120, "id bytes": 320, "run": "spring",
-        "party": "shop", "rows": 40, "rows present": 40, "values a row": 3, "bits a value": 8, "learner": "pca",
+        "party": "shop", "rows": 40, "rows present": 40, "values per row": 3, "bits per value": 8, "learner": "pca",
         "model": message.model, "noise": "none", "privacy spent": "none stated: no privacy guarantee",
         "ids": f"keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret {fingerprint(SECRET)}; normalised: trim",
         "rows digest": message.rows, "checksum": message.checksum, "signature": "none", "sealed": "no",

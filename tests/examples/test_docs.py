@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fedonce import Guest, Representation
+from fedonce import Guest, Privacy, Representation
 from fedonce.cli.entry import app
 from fedonce.datasets import SOURCES
 from fedonce.hostmodels import HOST_MODELS
@@ -132,9 +132,15 @@ def test_the_table_of_data_sets_is_that_of_the_sources():
         assert line.endswith(f"| {source.licence} |")
 
 
+def test_every_field_of_privacy_is_described():
+    text = (ROOT / "docs" / "privacy.md").read_text()
+    table = text[text.index("| field | default |") : text.index("`privacy=` and short forms may be mixed")]
+    assert set(re.findall(r"`(\w+)`", table)) == {field.name for field in fields(Privacy)}
+
+
 def test_privacy_budgets(tmp_path, monkeypatch, rng):
     monkeypatch.chdir(tmp_path)
-    budget, by_hand = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "privacy.md").read_text(), re.DOTALL)
+    budget, expert, by_hand = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "privacy.md").read_text(), re.DOTALL)
     n = 200
     table = pd.DataFrame(
         {"income": rng.uniform(0, 2e5, n), "age": rng.uniform(18, 110, n), "spent": rng.uniform(0, 5e4, n)}
@@ -143,6 +149,11 @@ def test_privacy_budgets(tmp_path, monkeypatch, rng):
     names = {"table": table, "labels": np.where(table.income > 1e5, "yes", "no")}
     exec(budget.replace("epsilon=2.0,", "epsilon=2.0, host_epochs=1, accountant='rdp',"), names)
     assert names["model"].ledger_.epsilon() <= 2.0
+    exec(expert, names)
+    rows = rng.random((n, 4))
+    names["model"].set_params(privacy__accountant="rdp", host_epochs=1).fit(rows, (rows[:, 0] > 0.5).astype(int))
+    assert names["model"].ledger_.epsilon() <= 2.0
+    assert (names["privacy"].clip, names["model"].privacy.clip) == (0.5, 0.3)
     plan = "privacy plan --epsilon 2 --parties bank,shop --rows 200 --host-epochs 1 --accountant rdp --out plan.json"
     assert CliRunner().invoke(app, plan.split()).exit_code == 0
     X, y = rng.random((n, 8)), rng.integers(0, 2, n)

@@ -114,7 +114,7 @@ def test_before_learning(trained):
         ({"name": "telco"}, "'telco' is refused: the model was trained without this party"),
         ({"run": "july"}, "'shop' is refused: it belongs to run 'july'"),
         ({"learner": "random"}, "'shop' is refused: its learner, bits or scale are not those of the training"),
-        ({"dim": 2}, "'shop' is refused: it has 2 values a row, the model was trained with 3"),
+        ({"dim": 2}, "'shop' is refused: it has 2 values per row, the model was trained with 3"),
     ],
 )
 def test_messages_that_do_not_belong_are_refused(trained, change, reason):

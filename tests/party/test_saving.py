@@ -353,7 +353,7 @@ def test_a_private_host_of_tables(tmp_path, task):
 
 @pytest.mark.parametrize("shape", [(8, 8), (3, 8)])
 def test_a_private_host_of_images(tmp_path, shape):
-    """Those of eight pixels a side go through fixed features first, narrower ones do not."""
+    """Those of eight pixels per side go through fixed features first, narrower ones do not."""
     X, y = load_digits(return_X_y=True)
     X, y, size = np.column_stack([X, X[:, ::7]])[:300], y[:300], shape[0] * shape[1]
     parties = {"bank": Pixels(tuple(range(size)), shape), "shop": list(range(64, 70))}

@@ -237,7 +237,7 @@ class Forging(LocalEngine):
             lambda message: replace(message, run="elsewhere"),
             "opens rounds is refused: it must be of run 'local'",
         ),
-        ("open", lambda message: rewritten(message, np.zeros((0, 5000), np.float32)), "at most .* values a row"),
+        ("open", lambda message: rewritten(message, np.zeros((0, 5000), np.float32)), "at most .* values per row"),
         ("forward", lambda message: rewritten(message, message.values, 16), "16 bits per value, not the 32"),
         ("forward", lambda message: replace(message, rows="0" * 64), "'shop' is refused"),
         ("forward", lambda message: rewritten(message, message.values[:, :1]), "'shop' is refused"),

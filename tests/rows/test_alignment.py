@@ -265,7 +265,7 @@ def test_agreed_rows_with_a_secret_need_it():
         ({"forms": "upper"}, None, "does not know"),
         ({}, np.zeros((0, 8), np.uint8), "at least one row"),
         ({}, np.zeros((2, 8), np.uint8), "each once"),
-        ({}, np.zeros((1, 9), np.uint8), "8 bytes a row"),
+        ({}, np.zeros((1, 9), np.uint8), "8 bytes per row"),
         ({}, np.array([[1] + [0] * 7, [0] * 8], np.uint8), "ascending order"),
     ],
 )

@@ -121,7 +121,7 @@ def to_json(value: Any) -> str:
 
 
 def show(pairs: Mapping[str, Any]) -> None:
-    """Print names and values, one a line; names are aligned."""
+    """Print names and values, one per line; names are aligned."""
     width = max(len(name) for name in pairs)
     for name, value in pairs.items():
         typer.echo(f"{name:{width}}  {value:,}" if type(value) is int else f"{name:{width}}  {one_line(value)}")

@@ -18,7 +18,7 @@ from fedonce.errors import FedOnceWarning
 from fedonce.estimators import FedOnceClassifier
 
 SHAPE, GRID = (8, 8), (2, 2)
-DIMS = (1, 2, 4)  # for the plot: what fewer values a row are worth
+DIMS = (1, 2, 4)  # for the plot: what fewer values per row are worth
 Methods = dict[str, tuple[str, dict[str, Any]]]  # a name, a sentence, and the estimator's parameters
 
 

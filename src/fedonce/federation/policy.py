@@ -143,7 +143,7 @@ class Policy:
     max_rebuilt : float, optional
         How well a plain attack may rebuild a column from a message, from 0 to 1; None: however well.
     max_dim, max_bits, max_epochs : int
-        Most values a row, bits a value, and passes over the rows.
+        Most values per row, bits per value, and passes over the rows.
     min_noise : float
         Least noise on every value that leaves.
     budget : str

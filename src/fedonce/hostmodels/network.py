@@ -45,7 +45,7 @@ class Recipe:
     standardise, marks : bool
         Whether representations are standardised, and whether the head is told who is present.
     network : torch.nn.Module, NCF, "cnn0", "cnn1" or None
-        The encoder of the host's own columns instead of the one chosen by shape; gives `encoder_dim` values a row.
+        The encoder of the host's own columns instead of the one chosen by shape; gives `encoder_dim` values per row.
     members : int
         Models that are trained alike from different random numbers, their outputs averaged (Lakshminarayanan et al., 2017):
         more accurate, at so many times the host's work; nothing more is sent.
@@ -152,7 +152,7 @@ def find_recipe(
 
 
 class AggregationModel(nn.Module):
-    """f_w of the paper: own columns and representations in, one output a class (or one value) out."""
+    """f_w of the paper: own columns and representations in, one output per class (or one value) out."""
 
     def __init__(
         self, shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe, sizes: Sequence[int] = ()

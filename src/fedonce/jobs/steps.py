@@ -413,7 +413,7 @@ def predict(
 
 
 def columns_of(party: Host, table: Table, prediction: protocol.Prediction) -> dict[str, NDArray[Any]]:
-    """Return what `predict` writes: the id by its own name (or row), prediction, a probability a class, and who has the row."""
+    """Return what `predict` writes: the id by its own name (or row), prediction, a probability per class, and who has the row."""
     outputs = prediction.outputs
     found: dict[str, NDArray[Any]] = {"prediction": outputs}
     if party.classes is not None:

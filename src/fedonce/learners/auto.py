@@ -19,7 +19,7 @@ from fedonce.privacy.budget import Purse, Task
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
 
-SMALLEST_PATCH_IMAGE = 10  # pixels a side
+SMALLEST_PATCH_IMAGE = 10  # pixels per side
 LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better
 ENOUGH_VARIANCE = (
     0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs hundreds of times as much
@@ -30,7 +30,7 @@ CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencod
 def choose(rows: Rows, dim: int) -> Learner:
     """Choose a learner from one guest's prepared rows, without labels.
 
-    Images: patches where they have ten or more pixels a side and sixteen or more values are asked for, else PCA.
+    Images: patches where they have ten or more pixels per side and sixteen or more values are asked for, else PCA.
     Tables: PCA, unless it loses more than half of the variance; then an autoencoder, which makes more of few values.
     """
     if rows.ndim == 4:

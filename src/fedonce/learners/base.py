@@ -64,7 +64,7 @@ class Learner(ABC):
 
     @abstractmethod
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
-        """Learn from rows, (n, columns) or (n, channels, rows, columns), to give at most `dim` values a row.
+        """Learn from rows, (n, columns) or (n, channels, rows, columns), to give at most `dim` values per row.
 
         All randomness comes from `rng`. Returns the losses by epoch, or nothing where there are no epochs.
         """

@@ -35,7 +35,7 @@ UNSOUND = (
     "The learner 'nat' cannot keep a privacy budget: it assigns targets within a batch, so one row changes the targets, and the "
     "gradients, of all the others, and the noise that would hide one row's gradient does not hide that. "
     "The epsilon it is usually priced with is therefore false (docs/privacy.md has a measured violation); take "
-    f"{private_ones()}, or repeat the paper's figures with unsound_paper_reproduction=True."
+    f"{private_ones()}, or repeat the paper's figures with Privacy(unsound_paper_reproduction=True)."
 )
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-SMALLEST_IMAGE = 8  # pixels a side; below, pixels are taken as they are
+SMALLEST_IMAGE = 8  # pixels per side; below, pixels are taken as they are
 DIRECTIONS = 8
 REGIONS = 3  # a side
 CONTRAST = (

@@ -53,7 +53,7 @@ class Guest:
     learner : str or Learner
         How it learns: a name from `fedonce.learners.LEARNERS`, or an object.
     dim : int
-        Number of values a row; lowered where the learner cannot give so many.
+        Number of values per row; lowered where the learner cannot give so many.
     bits : int or str
         Bits per value on the wire: 32, 16, 8 or 4; or the name of an encoding of your own.
     epochs : int, optional
@@ -174,7 +174,7 @@ class Guest:
         return self.noise.blur(values, names, [row.tobytes() for row in np.ascontiguousarray(rows)])
 
     def _mask(self, own: Table, present: ArrayLike | None) -> NDArray[np.bool_] | None:
-        """Check that `present` is a boolean an agreed row, and that the table holds the marked rows."""
+        """Check that `present` is a boolean per agreed row, and that the table holds the marked rows."""
         if present is None:
             return None
         mask = np.asarray(present)

@@ -217,7 +217,7 @@ class Host:
 
     @property
     def n_outputs(self) -> int:
-        """Outputs of the model: one a class, or one number."""
+        """Outputs of the model: one per class, or one number."""
         return 1 if self.classes is None else len(self.classes)
 
     def check_label(self, label: Any, n_rows: int) -> None:
@@ -225,7 +225,7 @@ class Host:
         values = np.asarray(label)
         if values.shape != (n_rows,) or not n_rows:
             raise InputError(
-                f"The host {self.name!r} has {n_rows} rows and labels of shape {values.shape}; there must be one label a row. "
+                f"The host {self.name!r} has {n_rows} rows and labels of shape {values.shape}; there must be one label per row. "
                 "(Found input variables with inconsistent numbers of samples.)"
             )
         if values.dtype == object:
@@ -293,12 +293,12 @@ class Host:
         return scaled
 
     def predict(self, table: Any, messages: Sequence[Representation]) -> NDArray[Any]:
-        """Return a class or a number a row."""
+        """Return a class or a number per row."""
         outputs = self.outputs(table, messages)
         return outputs if self.classes is None else self.classes[outputs.argmax(axis=1)]
 
     def outputs(self, table: Any, messages: Sequence[Representation]) -> NDArray[np.float64]:
-        """Return a probability a class, or a number, a row; a guest without a message is zeros."""
+        """Return a probability per class, or a number, a row; a guest without a message is zeros."""
         return self.answers(table, messages)[0]
 
     def answers(
@@ -417,5 +417,5 @@ def _check_belongs(message: Representation, dims: Mapping[str, int], run: str) -
         raise MessageError(f"{refused}it belongs to run {message.run!r}, this is run {run!r}.")
     if message.dim != dims[message.party]:
         raise MessageError(
-            f"{refused}it has {message.dim} values a row, the model was trained with {dims[message.party]}."
+            f"{refused}it has {message.dim} values per row, the model was trained with {dims[message.party]}."
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import wraps
 from numbers import Real
-from typing import Any, Literal, TypedDict
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -121,26 +122,39 @@ class Privacy:
 DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Privacy)}
 
 
-class Moved(TypedDict, total=False):
-    """Parameters of an estimator that became fields of its `privacy`; still taken, with a warning."""
-
-    clip: float | None
-    budget_shares: Shares
-    allow_large_delta: bool
-    unsound_paper_reproduction: bool
-    insecure_test_seed: int | None
+# Parameters of an estimator that became fields of its `privacy`; still taken, with a warning.
+MOVED = ("clip", "budget_shares", "allow_large_delta", "unsound_paper_reproduction", "insecure_test_seed")
+Given = ParamSpec("Given")
 
 
-def take_moved(privacy: Privacy | None, moved: Mapping[str, Any], owner: str) -> Privacy | None:
-    """Return `privacy` with what was given as parameters of an estimator that have moved there."""
-    if not moved:
-        return privacy
-    for name in moved:
-        if name not in Moved.__annotations__:
-            raise TypeError(f"{owner}.__init__() got an unexpected keyword argument {name!r}")
+class HasPrivacy(Protocol):
+    """Whatever has a setting `privacy`."""
+
+    privacy: Privacy | None
+
+
+Owner = TypeVar("Owner", bound=HasPrivacy)
+
+
+def takes_moved(init: Callable[Concatenate[Owner, Given], None]) -> Callable[Concatenate[Owner, Given], None]:
+    """Let a constructor take the parameters that have moved; its signature stays as written, which scikit-learn reads."""
+
+    @wraps(init)
+    def wrapped(self: Owner, /, *args: Given.args, **given: Given.kwargs) -> None:
+        moved = {name: given.pop(name) for name in MOVED if name in given}
+        init(self, *args, **given)
+        if moved:
+            warn_of_moved(moved, type(self).__name__)
+            self.privacy = with_short_forms(self.privacy, moved, type(self).__name__)
+
+    return wrapped
+
+
+def warn_of_moved(names: Iterable[str], owner: str) -> None:
+    """Say where parameters of an estimator have moved to, at the line that called its method."""
+    for name in names:
         text = f"The '{name}' parameter of {owner} has moved: write privacy=Privacy({name}=...)."
         warnings.warn(text, FedOnceWarning, stacklevel=3)
-    return with_short_forms(privacy, moved, owner)
 
 
 def with_fields(privacy: Privacy | None, changes: Mapping[str, Any], owner: str) -> Privacy | None:

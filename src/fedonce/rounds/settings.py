@@ -79,7 +79,7 @@ class Rounds:
         return own if own.bits >= LEAST_BITS else codecs.find(LEAST_BITS)
 
     def batch_of(self, recipe: Trains, n_rows: int) -> int:
-        """Return how many rows a round has."""
+        """Return how many rows per round has."""
         return min(self.batch or recipe.training(n_rows).batch, n_rows)
 
     def training(self, recipe: Trains, n_rows: int, affordable: int | None = None) -> Training:

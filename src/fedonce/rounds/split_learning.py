@@ -112,7 +112,7 @@ class HostSide:
             ):
                 raise MessageError(
                     f"The message with which party {party!r} opens rounds is refused: it must be of run {self.host.run!r}, from "
-                    f"a guest that takes part, without rows, and of at most {known} values a row."
+                    f"a guest that takes part, without rows, and of at most {known} values per row."
                 )
         host = self.host
         if cold:

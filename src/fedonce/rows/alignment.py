@@ -281,7 +281,7 @@ class AgreedRows:
             raise fail("its salt cannot be read")
         keys = envelope.tensors.get("keys")
         if set(envelope.tensors) != {"keys"} or not _is_bytes(keys, row_ids.WIDTH):
-            raise fail(f"it must hold {row_ids.WIDTH} bytes a row, at least one row, and nothing else")
+            raise fail(f"it must hold {row_ids.WIDTH} bytes per row, at least one row, and nothing else")
         assert keys is not None
         if not _ascending(keys):
             raise fail("its rows must be in ascending order, each once")

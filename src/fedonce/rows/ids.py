@@ -117,7 +117,7 @@ def plain(ids: Ids) -> Keys:
 
 
 def _as_texts(keys: Keys) -> NDArray[np.bytes_]:
-    """Return a comparable value a row."""
+    """Return a comparable value per row."""
     if not keys.size:
         return np.zeros(len(keys), "S1")
     return np.ascontiguousarray(keys).view(f"S{keys.shape[1]}").ravel()

@@ -27,7 +27,7 @@ from fedonce.training.threads import network_work, threads_for
 
 logger = logging.getLogger(__name__)
 
-APPLY_BLOCK = 256  # rows a block in `apply`; every block has this size, see there
+APPLY_BLOCK = 256  # rows per block in `apply`; every block has this size, see there
 
 Rows = NDArray[np.float32]
 Batch = NDArray[np.intp]  # positions of a batch's rows

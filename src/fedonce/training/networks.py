@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fedonce.errors import parameter_error
 
-SMALLEST_CNN0_IMAGE = 6  # pixels a side; below, nothing is left after CNN0's convolutions and pooling
+SMALLEST_CNN0_IMAGE = 6  # pixels per side; below, nothing is left after CNN0's convolutions and pooling
 SMALLEST_CNN1_IMAGE = 14
 TUNED_HIDDEN = (128, 64)  # of the network that rounds train for a guest whose learner is none
 
@@ -158,9 +158,9 @@ def encoder(
     hidden : sequence of int
         Widths of the MLP's hidden layers.
     n_outputs : int
-        Number of values a row.
+        Number of values per row.
     network : torch.nn.Module, NCF, "cnn0", "cnn1" or None
-        A module of the user's own is copied, with its weights, and must give `n_outputs` values a row.
+        A module of the user's own is copied, with its weights, and must give `n_outputs` values per row.
     sizes : sequence of int
         For NCF: how many codes each column has.
     """
@@ -193,7 +193,7 @@ def _checked_copy(network: nn.Module, shape: Sequence[int], n_outputs: int) -> n
         raise parameter_error("a learner or recipe", "network", wanted, network) from error
     given = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
     if given != (2, n_outputs):
-        wanted = f"a module that gives {n_outputs} values a row (for two rows it gave {given})"
+        wanted = f"a module that gives {n_outputs} values per row (for two rows it gave {given})"
         raise parameter_error("a learner or recipe", "network", wanted, network)
     return module
 

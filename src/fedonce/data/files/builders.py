@@ -166,7 +166,7 @@ class Values(Builder):
         )
 
     def _coded(self, chunk: pa.Array) -> NDArray[np.int32]:
-        """Return a code a row; equal texts share one, and at the end one object."""
+        """Return a code per row; equal texts share one, and at the end one object."""
         check_dates(chunk)
         if pa.types.is_timestamp(chunk.type):
             chunk = pc.cast(chunk, pa.timestamp("us", chunk.type.tz), safe=False)

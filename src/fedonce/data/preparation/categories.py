@@ -92,7 +92,7 @@ class CategoryStep:
 
     @staticmethod
     def _write_hashed(column: NDArray[np.object_], counts: dict[str, int], out: NDArray[np.float32]) -> None:
-        """Two signed hash columns a value, so that few pairs of values share both, and the logarithm of its count."""
+        """Two signed hash columns per value, so that few pairs of values share both, and the logarithm of its count."""
         most = np.log1p(max(counts.values()))
         common = {count: np.log1p(count) / most for count in {0, *counts.values()}}
         rows = BLOCK // (HASHED_WIDTH + 1)

@@ -49,7 +49,7 @@ class Preparation:
     names: tuple[Hashable, ...] = ()
     named: bool = False
     sketched: bool = False
-    whole: bool = False  # one step for all columns together, or one a column
+    whole: bool = False  # one step for all columns together, or one per column
     steps: list[Any] = field(default_factory=list)
 
     def fit(self, table: Table) -> Preparation:

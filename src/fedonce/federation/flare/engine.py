@@ -1,6 +1,6 @@
 """Guests as clients of an NVIDIA FLARE server that the host operates: a thin skin over jobs.
 
-One job a guest: who is offline leaves its job in the queue, and nobody waits for it but the host, until its deadline. A job that
+One job per guest: who is offline leaves its job in the queue, and nobody waits for it but the host, until its deadline. A job that
 ends without an answer (a guest was killed, the server was) is followed by another: the guest then sends what it has finished, or
 goes on learning where it was. What arrived is kept in a folder, so that a host that starts again asks nobody twice.
 """
@@ -109,7 +109,7 @@ class NvflareEngine:
         try:
             while self._open() and time.monotonic() < self.deadline:
                 for status in self._open():
-                    if time.monotonic() < self.deadline:  # a server that does not answer costs seconds a guest
+                    if time.monotonic() < self.deadline:  # a server that does not answer costs seconds per guest
                         self._look(status, asked[status.guest], began)
                 self._pause()
         finally:

@@ -1,19 +1,14 @@
-"""FedOnceClassifier and FedOnceRegressor: FedOnce with scikit-learn's fit and predict.
-
-All parties' columns come in one table, and `parties` says who holds which; each party then works on its own columns alone,
-as it would on its own machine.
-"""
+"""What the classifier and the regressor share: parameters into parties, and one training of them."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -21,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from fedonce import hostmodels, learners, protocol
 from fedonce.data.partition import Block, Parties, resolve
 from fedonce.data.preparation import Bounds, Preparation, Public
-from fedonce.data.scikit import check_one_column, labels_of, table_of
+from fedonce.data.scikit import table_of
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, parameter_error
@@ -35,17 +30,18 @@ from fedonce.party.parameters import ByGuest, check_counts, of_guest, refuse_unk
 from fedonce.party.presence import Present, masks
 from fedonce.privacy import settings
 from fedonce.privacy.budget import Plan, Purse
-from fedonce.privacy.settings import Categories, Moved, Privacy
+from fedonce.privacy.settings import Categories, Privacy
 from fedonce.rounds.settings import Rounds, as_rounds
 from fedonce.system.logs import lines_on_stderr
 from fedonce.training.loop import pick_device
 
 
-class _FedOnce(BaseEstimator):  # type: ignore[misc]
-    """What the classifier and the regressor share."""
+class FedOnce(BaseEstimator):  # type: ignore[misc]
+    """What the classifier and the regressor share; `FedOnceClassifier` describes the parameters."""
 
     _task: str
 
+    @settings.takes_moved
     def __init__(
         self,
         parties: Parties = None,
@@ -71,7 +67,6 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        **moved: Unpack[Moved],
     ) -> None:
         self.parties = parties
         self.host = host
@@ -82,7 +77,7 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         self.host_epochs = host_epochs
         self.recipe = recipe
         self.model = model
-        self.privacy = settings.take_moved(privacy, moved, self._owner)
+        self.privacy = privacy
         self.rounds = rounds
         self.representation_noise = representation_noise
         self.epsilon = epsilon
@@ -99,12 +94,12 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; `privacy__clip=1.0` sets one field of `privacy`, in a copy of it."""
-        moved = {name: params.pop(name) for name in Moved.__annotations__ if name in params}
-        fields = {name: params.pop(name) for name in list(params) if name.startswith("privacy__")}
+        moved = {name: params.pop(name) for name in settings.MOVED if name in params}
+        settings.warn_of_moved(moved, self._owner)
+        nested = {name: params.pop(name) for name in list(params) if name.startswith("privacy__")}
         super().set_params(**params)
-        changes = {name.removeprefix("privacy__"): value for name, value in fields.items()}
-        privacy = settings.with_fields(self.privacy, changes, self._owner)
-        self.privacy = settings.take_moved(privacy, moved, self._owner)
+        fields = moved | {name.removeprefix("privacy__"): value for name, value in nested.items()}
+        self.privacy = settings.with_fields(self.privacy, fields, self._owner)
         return self
 
     def _fit(self, table: Table, label: NDArray[Any], present: Present) -> Self:
@@ -283,140 +278,3 @@ class _FedOnce(BaseEstimator):  # type: ignore[misc]
         private = self.epsilon is not None or getattr(self.privacy, "epsilon", None) is not None
         tags.non_deterministic = bool(self.representation_noise) or private
         return tags
-
-
-class FedOnceClassifier(ClassifierMixin, _FedOnce):  # type: ignore[misc]
-    """Classify rows whose columns lie with several parties, after one message from each.
-
-    Parameters
-    ----------
-    parties : dict, int or None, default=None
-        Names to columns (names, positions or `Pixels`); or a number of even, contiguous blocks; or None: two.
-    host : str, default=None
-        The party with the labels. None: the first.
-    learner : str, Learner or dict by guest, default="auto"
-        How guests learn: "auto", "nat", "pca", "autoencoder", "patches", "random" or an object.
-    dim : int or dict by guest, default=8
-        Values per row in a message; lowered where a learner cannot give so many.
-    bits : {32, 16, 8, 4}, default=8
-        Bits per value in a message.
-    epochs : int or dict by guest, default=None
-        Overrides the learner's own.
-    host_epochs : int, default=None
-        Overrides the recipe's own.
-    recipe : str or Recipe, default="default"
-        How the host trains: "default", "paper" or an object.
-    privacy : Privacy, default=None
-        A privacy budget and all that belongs to it (docs/privacy.md): `Privacy(epsilon=2, bounds=(0, 1), clip=0.5)`. What it
-        leaves at its default, the parameters below may say; where both say something, they must agree.
-    rounds : int or Rounds, default=0
-        0: one message. More: go on training together for so many batches; a `Rounds` also limits epochs or bytes.
-        Gradients then go back to the guests, who learn something of the labels.
-    representation_noise : float, default=0.0
-        Scale of Gaussian noise that guests add to what they send, after clipping each row to norm 1; at training and at
-        prediction. 0: neither. `random_state` does not fix the noise.
-    epsilon, delta : float, default=None
-        Short for `privacy=Privacy(epsilon=, delta=)`: the budget of the released models, all parties together, and the
-        probability with which the guarantee may fail. None: no guarantee; a delta of 1 / (10 rows).
-    accountant : {"pld", "rdp", "reference"}, default="pld"
-    division : {"moments", "simple"}, default="moments"
-        Likewise: how the budget is counted, and divided among parties.
-    bounds : (low, high), list of pairs or dict of columns to pairs, default=None
-        Likewise: between which values the columns lie, by public knowledge.
-    target_bounds : list or (low, high), default=None
-        Likewise: the classes; for a regressor the bounds of the labels.
-    categories : dict of columns to lists, default=None
-        Likewise: the values of columns of text.
-    device : {"auto", "cpu", "cuda"}, default="auto"
-        "auto": a GPU where there is one.
-    random_state : int, RandomState or None, default=None
-        Seed. Each party draws from it by its own name.
-    n_jobs : int, default=None
-        Guests that learn side by side, in processes of their own. None: one after the other.
-    verbose : int, default=0
-        1: a line per party; 2: a line per epoch.
-    **moved
-        `clip`, `budget_shares`, `allow_large_delta`, `unsound_paper_reproduction`, `insecure_test_seed`: fields of `privacy`,
-        still taken here with a warning.
-
-    Attributes
-    ----------
-    classes_ : array
-        The classes.
-    host_ : str
-        The host's name.
-    history_ : list of dict
-        The host's loss by epoch.
-    traffic_, prediction_traffic_ : Traffic
-        Messages and bytes sent in training, and in all predictions since.
-    representations_ : dict
-        What each guest sent. Not pickled.
-    learners_ : dict
-        Name of the learner by which each guest learnt: what "auto" chose. Empty where rounds began at random.
-    dims_ : dict
-        Values per row that each guest sent.
-    absent_ : tuple of str
-        Guests that did not answer in training.
-    overlap_ : dict
-        Share of the host's rows that each guest has.
-    ledger_ : Ledger
-        With a budget: what each party spent, and the total; also after a training that failed.
-    plan_ : Plan
-        With a budget: what each party was allowed to do.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from fedonce import FedOnceClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> clf = FedOnceClassifier(parties={"bank": [0, 1], "shop": [2, 3]}, host="bank", random_state=0).fit(X, y)
-    >>> clf.traffic_.messages
-    1
-    """
-
-    _task = "classification"
-
-    def fit(self, X: Any, y: ArrayLike, present: Present = None) -> Self:
-        """Train: each guest learns without labels and sends one message, then the host learns with labels.
-
-        `present` maps a guest to a boolean per row, or to False: which rows it has. Omitted: all. The columns of an absent
-        guest stay in the table, filled with anything (NaN, say); they are not looked at.
-        """
-        label = labels_of(y, self._owner)
-        self._fit(self._table(X, reset=True), label, present)
-        self.classes_: NDArray[Any] = np.asarray(self._host.classes)
-        return self
-
-    def predict_proba(self, X: Any, present: Present = None) -> NDArray[np.float64]:
-        """Return a probability per class for each row; columns in the order of `classes_`."""
-        return self._outputs(X, present)
-
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, present: Present = None) -> float:
-        """Return the accuracy."""
-        check_one_column(y)
-        return float(accuracy_score(y, self.predict(X, present), sample_weight=sample_weight))
-
-    def predict(self, X: Any, present: Present = None) -> NDArray[Any]:
-        """Return the most probable class of each row."""
-        probabilities = self.predict_proba(X, present)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
-
-
-class FedOnceRegressor(RegressorMixin, _FedOnce):  # type: ignore[misc]
-    """Predict a number for rows whose columns lie with several parties. Parameters as in `FedOnceClassifier`."""
-
-    _task = "regression"
-
-    def fit(self, X: Any, y: ArrayLike, present: Present = None) -> Self:
-        """Train: each guest learns without labels and sends one message, then the host learns with labels."""
-        label = labels_of(y, self._owner, np.float64)
-        return self._fit(self._table(X, reset=True), label, present)
-
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, present: Present = None) -> float:
-        """Return the coefficient of determination, R squared."""
-        check_one_column(y)
-        return float(r2_score(y, self.predict(X, present), sample_weight=sample_weight))
-
-    def predict(self, X: Any, present: Present = None) -> NDArray[np.float64]:
-        """Return a number for each row."""
-        return self._outputs(X, present)

@@ -1,0 +1,161 @@
+"""FedOnceClassifier and FedOnceRegressor: FedOnce with scikit-learn's fit and predict.
+
+All parties' columns come in one table, and `parties` says who holds which; each party then works on its own columns alone,
+as it would on its own machine.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+
+from fedonce.data.scikit import check_one_column, labels_of
+from fedonce.estimators.base import FedOnce
+from fedonce.party.presence import Present
+
+__all__ = ["FedOnceClassifier", "FedOnceRegressor"]
+
+
+class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
+    """Classify rows whose columns lie with several parties, after one message from each.
+
+    Parameters
+    ----------
+    parties : dict, int or None, default=None
+        Names to columns (names, positions or `Pixels`); or a number of even, contiguous blocks; or None: two.
+    host : str, default=None
+        The party with the labels. None: the first.
+    learner : str, Learner or dict by guest, default="auto"
+        How guests learn: "auto", "nat", "pca", "autoencoder", "patches", "random" or an object.
+    dim : int or dict by guest, default=8
+        Values per row in a message; lowered where a learner cannot give so many.
+    bits : {32, 16, 8, 4}, default=8
+        Bits per value in a message.
+    epochs : int or dict by guest, default=None
+        Overrides the learner's own.
+    host_epochs : int, default=None
+        Overrides the host model's own.
+    recipe : str or Recipe, default="default"
+        How the model "network" is built and trained: "default", "paper" or an object.
+    model : str or HostModel, default="network"
+        The host's model: a name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), or an object.
+    privacy : Privacy, default=None
+        A privacy budget and all that belongs to it (docs/privacy.md): `Privacy(epsilon=2, bounds=(0, 1), clip=0.5)`. What it
+        leaves at its default, the parameters below may say; where both say something, they must agree.
+    rounds : int or Rounds, default=0
+        0: one message. More: go on training together for so many batches; a `Rounds` also limits epochs or bytes.
+        Gradients then go back to the guests, who learn something of the labels.
+    representation_noise : float, default=0.0
+        Scale of Gaussian noise that guests add to what they send, after clipping each row to norm 1; at training and at
+        prediction. 0: neither. `random_state` does not fix the noise.
+    epsilon, delta : float, default=None
+        Short for `privacy=Privacy(epsilon=, delta=)`: the budget of the released models, all parties together, and the
+        probability with which the guarantee may fail. None: no guarantee; a delta of 1 / (10 rows).
+    accountant : {"pld", "rdp", "reference"}, default="pld"
+    division : {"moments", "simple"}, default="moments"
+        Likewise: how the budget is counted, and divided among parties.
+    bounds : (low, high), list of pairs or dict of columns to pairs, default=None
+        Likewise: between which values the columns lie, by public knowledge.
+    target_bounds : list or (low, high), default=None
+        Likewise: the classes; for a regressor the bounds of the labels.
+    categories : dict of columns to lists, default=None
+        Likewise: the values of columns of text.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        "auto": a GPU where there is one.
+    random_state : int, RandomState or None, default=None
+        Seed. Each party draws from it by its own name.
+    n_jobs : int, default=None
+        Guests that learn side by side, in processes of their own. None: one after the other.
+    verbose : int, default=0
+        1: a line per party; 2: a line per epoch.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes.
+    host_ : str
+        The host's name.
+    history_ : list of dict
+        The host's loss by epoch.
+    traffic_, prediction_traffic_ : Traffic
+        Messages and bytes sent in training, and in all predictions since.
+    representations_ : dict
+        What each guest sent. Not pickled.
+    learners_ : dict
+        Name of the learner by which each guest learnt: what "auto" chose. Empty where rounds began at random.
+    dims_ : dict
+        Values per row that each guest sent.
+    absent_ : tuple of str
+        Guests that did not answer in training.
+    overlap_ : dict
+        Share of the host's rows that each guest has.
+    ledger_ : Ledger
+        With a budget: what each party spent, and the total; also after a training that failed.
+    plan_ : Plan
+        With a budget: what each party was allowed to do.
+
+    Notes
+    -----
+    `clip`, `budget_shares`, `allow_large_delta`, `unsound_paper_reproduction` and `insecure_test_seed` are fields of `privacy`;
+    as parameters they are still taken, with a warning.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fedonce import FedOnceClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = FedOnceClassifier(parties={"bank": [0, 1], "shop": [2, 3]}, host="bank", random_state=0).fit(X, y)
+    >>> clf.traffic_.messages
+    1
+    """
+
+    _task = "classification"
+
+    def fit(self, X: Any, y: ArrayLike, present: Present = None) -> Self:
+        """Train: each guest learns without labels and sends one message, then the host learns with labels.
+
+        `present` maps a guest to a boolean per row, or to False: which rows it has. Omitted: all. The columns of an absent
+        guest stay in the table, filled with anything (NaN, say); they are not looked at.
+        """
+        label = labels_of(y, self._owner)
+        self._fit(self._table(X, reset=True), label, present)
+        self.classes_: NDArray[Any] = np.asarray(self._host.classes)
+        return self
+
+    def predict_proba(self, X: Any, present: Present = None) -> NDArray[np.float64]:
+        """Return a probability per class for each row; columns in the order of `classes_`."""
+        return self._outputs(X, present)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, present: Present = None) -> float:
+        """Return the accuracy."""
+        check_one_column(y)
+        return float(accuracy_score(y, self.predict(X, present), sample_weight=sample_weight))
+
+    def predict(self, X: Any, present: Present = None) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        probabilities = self.predict_proba(X, present)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+
+class FedOnceRegressor(RegressorMixin, FedOnce):  # type: ignore[misc]
+    """Predict a number for rows whose columns lie with several parties. Parameters as in `FedOnceClassifier`."""
+
+    _task = "regression"
+
+    def fit(self, X: Any, y: ArrayLike, present: Present = None) -> Self:
+        """Train: each guest learns without labels and sends one message, then the host learns with labels."""
+        label = labels_of(y, self._owner, np.float64)
+        return self._fit(self._table(X, reset=True), label, present)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, present: Present = None) -> float:
+        """Return the coefficient of determination, R squared."""
+        check_one_column(y)
+        return float(r2_score(y, self.predict(X, present), sample_weight=sample_weight))
+
+    def predict(self, X: Any, present: Present = None) -> NDArray[np.float64]:
+        """Return a number for each row."""
+        return self._outputs(X, present)
