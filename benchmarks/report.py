@@ -50,8 +50,8 @@ How numbers were made:
 - Scores are on test rows, after the last epoch; nothing was chosen by them. Errors are of the target scaled to 0..1 by its
   training range, as in the paper; MovieLens is in stars.
 - "±" is the spread (standard deviation) over what a table says: seeds, folds or hosts.
-- *FedOnce* is ours: default recipe, a learner chosen by `auto`, 8 bits per value (images 4). *FedOnce-L0* is the paper's: NAT, its
-  networks and hyperparameters, float32, one seed.
+- *FedOnce* is ours: default recipe, a learner chosen by `auto`, 8 bits per value (images 4). *FedOnce-L0* is the paper's: NAT,
+  its networks and hyperparameters, float32, one seed.
 - Bytes are payload: values, without headers. SplitNN's are float32 in both directions, as it is usually run; with 8 bits it would
   need a quarter. SecureBoost's are those of its protocol without encryption (formula: `benchmarks/methods/secureboost.py`).
 - The paper prints few numbers; most of its results are figures. What it prints is in [paper.toml](../benchmarks/paper.toml) and
