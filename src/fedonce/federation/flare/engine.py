@@ -1,8 +1,8 @@
 """Guests as clients of an NVIDIA FLARE server that the host operates: a thin skin over jobs.
 
 One job per guest: who is offline leaves its job in the queue, and nobody waits for it but the host, until its deadline. A job
-that ends without an answer (a guest was killed, the server was) is followed by another: the guest then sends what it has finished, or
-goes on learning where it was. What arrived is kept in a folder, so that a host that starts again asks nobody twice.
+that ends without an answer (a guest was killed, the server was) is followed by another: the guest then sends what it has
+finished, or goes on learning where it was. What arrived is kept in a folder, so that a host that starts again asks nobody twice.
 """
 
 from __future__ import annotations
