@@ -370,7 +370,7 @@ MEAN, RADIUS, MOMENTS = (f"PCA: {what}" for what in ("mean", "radius", "second m
         (lambda lines: [lines[0], lines[1] | {"times": 2}, lines[2]], RADIUS),
         (lambda lines: lines[:2], MOMENTS),
         (lambda lines: [*lines, lines[0]], MEAN),
-        (lambda lines: [*lines, {"what": "more", "noise": 0.06, "rate": 0.3, "steps": 10**7}], "more"),
+        (lambda lines: [*lines, {"what": "more", "noise": 0.06, "rate": 0.3, "steps": 10**6}], "more"),
         (
             lambda lines: [{"what": f"{i}", "noise": 0.05 + i / 1e3, "rate": 0.9, "steps": 1 + i} for i in range(16)],
             "0",

@@ -368,8 +368,12 @@ def test_a_plan_that_would_keep_the_accountant_busy_is_not_priced(monkeypatch, t
         Plan.from_text(busy(65))
     with pytest.raises(InputError, match="p0.*0.01.*below 0.05"):
         Plan.from_text(busy(1).replace("0.5", "0.01"))
-    with pytest.raises(InputError, match="p0.*100000000 is not a number of steps from 1 to 10000000"):
+    with pytest.raises(InputError, match="p0.*100000000 is not a number of steps from 1 to 2000000"):
         Plan.from_text(busy(1).replace("1000}", "100000000}"))
+    with pytest.raises(
+        InputError, match="the plan has 6,000,000 steps of all parties.*may have 5,000,000.*larger batches"
+    ):
+        Plan.from_text(busy(3).replace("1000}", "2000000}"))
     monkeypatch.setattr(accountants, "_price", lambda *_: 50.0)
     assert len(Plan.from_text(busy(64)).entries) == 64
 

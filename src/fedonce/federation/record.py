@@ -28,7 +28,7 @@ from fedonce.errors import InputError, MessageError
 from fedonce.federation import request as asking
 from fedonce.federation.policy import Policy
 from fedonce.messages.envelope import read_header
-from fedonce.messages.representation import Representation
+from fedonce.messages.representation import DIM_LIMIT, Representation
 from fedonce.rows import alignment
 from fedonce.system.disk import cannot_write, write_file
 
@@ -241,7 +241,7 @@ def _read(path: Path) -> tuple[list[Entry], int]:
         try:
             entries.append(entry_of(line))
         except (ValueError, TypeError, RecursionError) as error:
-            if number == len(lines):
+            if number == len(lines) and not line.endswith(b"\n"):
                 return entries, sum(map(len, lines[:-1]))
             raise InputError(
                 f"{path}: line {number} cannot be read ({error}), so nobody knows what was answered; put the file back from a "
@@ -286,7 +286,7 @@ def described(entry: Entry, request: asking.Request, folder: Path) -> Entry:
     """Return the whole line of an answer: what is in it, and how it was made."""
     if request.what == "align":
         return replace(entry, rows=len(alignment.Request.from_bytes(request.points or b"").points))
-    values = Representation.from_bytes((folder / MESSAGE).read_bytes()).values
+    values = Representation.from_bytes((folder / MESSAGE).read_bytes(), max_dim=DIM_LIMIT).values
     entry = replace(entry, rows=len(values), dim=int(values.shape[1]))
     if request.what == "represent":
         return replace(entry, model=request.model)

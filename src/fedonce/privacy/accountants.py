@@ -37,7 +37,7 @@ DIVISIONS = ("moments", "simple")
 REFERENCE_ORDERS = (1.25, 1.5, 1.75, 2, 2.25, 2.5, 3, 3.5, 4, 4.5, *range(5, 64), 128, 256, 512)
 FINEST, COARSEST, MOST_POINTS = 1e-4, 1e-3, 2e6  # of the grid of privacy losses
 MOST_WORK = 1e7  # points of the grid, times kinds of steps: a few seconds
-MOST_SPREAD = 1e8  # of privacy losses: with more the grid's steps would overflow, and nobody is protected anyway
+MOST_SPREAD = 1e3  # of privacy losses: beyond it nobody is protected, and the exact price is not worth minutes
 
 
 def check(accountant: object, division: object, owner: str) -> None:

@@ -17,7 +17,7 @@ from fedonce.errors import BudgetError, InputError, MessageError, parameter_erro
 from fedonce.privacy import accountants
 from fedonce.privacy.dpsgd import PrivateSteps
 from fedonce.privacy.events import Event, Gaussian, SampledGaussian
-from fedonce.privacy.ledger import LEAST_NOISE, Entry, Ledger, describe, from_text, to_text
+from fedonce.privacy.ledger import ALL_STEPS_LIMIT, LEAST_NOISE, Entry, Ledger, all_steps, describe, from_text, to_text
 from fedonce.privacy.noise import SecretRandom
 from fedonce.system.disk import read_file, write_file
 
@@ -185,6 +185,11 @@ def _check_kinds(plan: Plan, name: str) -> None:
         raise InputError(
             f"{name} has {len(kinds)} kinds of steps that differ in noise or sampling, and a plan may have {KINDS_LIMIT}. "
             "Plan with the same number of rows for all parties, or with learners that take no steps (pca)."
+        )
+    if (steps := all_steps(plan.entries)) > ALL_STEPS_LIMIT:
+        raise InputError(
+            f"{name} has {steps:,} steps of all parties together, and a plan may have {ALL_STEPS_LIMIT:,}. Plan with larger "
+            "batches or fewer epochs, or with learners that take no steps (pca)."
         )
 
 

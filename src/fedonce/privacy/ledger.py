@@ -17,7 +17,8 @@ from fedonce.privacy.events import Event, Gaussian, SampledGaussian
 
 NOMINAL = "nominal epsilon"  # the mark of what was made without a sound guarantee
 EVENTS_LIMIT = 16  # events of one party in a message
-STEPS_LIMIT = 10**7
+STEPS_LIMIT = 2 * 10**6  # of one event: the paper's longest training on a million rows has 1.3 million
+ALL_STEPS_LIMIT = 5 * 10**6  # of all events together: seconds to price
 # What can be priced in reasonable time; plans are made within these bounds (`fedonce.privacy.budget`).
 NOISE_LIMIT, LEAST_NOISE, LEAST_RATE = 1e9, 0.05, 1e-9
 
@@ -160,7 +161,14 @@ def from_text(text: str, party: str, fail: str = "") -> list[Entry]:
             entries.append(_read(line, party))
         except (TypeError, ValueError, KeyError, OverflowError) as error:
             raise MessageError(f"{fail}: {str(line)[:120]} ({str(error)[:120]}).") from None
+    if (steps := all_steps(entries)) > ALL_STEPS_LIMIT:
+        raise MessageError(f"{fail}: its events have {steps:,} steps, and {ALL_STEPS_LIMIT:,} are the most.")
     return entries
+
+
+def all_steps(entries: Sequence[Entry]) -> int:
+    """Return the steps of all entries together: what pricing them takes grows with it."""
+    return sum(entry.event.steps for entry in entries if isinstance(entry.event, SampledGaussian))
 
 
 def _read(line: Any, party: str) -> Entry:
