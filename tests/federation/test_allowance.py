@@ -439,3 +439,9 @@ def test_what_the_owner_is_told(tmp_path):
     assert (found["learnings"], found["values_per_row"], found["max_values_per_row"]) == (2, 4, 64)
     assert found["runs"] == {"churn": {"learnings": 1, "rounds": 0}, "second": {"learnings": 1, "rounds": 0}}
     assert [each["run"] for each in found["last"]] == ["churn", "second"]
+
+
+def test_columns_of_which_nothing_can_be_said_are_not_taken_for_safe(tmp_path):
+    responder = a_responder(tmp_path, rows=19, columns=3, policy="max_rebuilt = 0.1\n")
+    with pytest.raises(Refused, match="too few rows to tell .*max_rebuilt"):
+        responder.answer(asks(dim=3, bits=32))

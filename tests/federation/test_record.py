@@ -79,10 +79,22 @@ def test_a_whole_last_line_that_is_damaged_is_an_error(record, damage):
         record.enter(learn(1))
 
 
-def test_a_line_without_its_end_never_left(record):
+def test_a_line_that_lacks_its_end_alone_counts(record):
+    """Somebody may have mended the file with an editor that writes no last line break."""
     record.enter(learn())
     record.path.write_bytes(record.path.read_bytes() + line_of(learn(1)).rstrip(b"\n"))
-    assert len(record.tally().learnings()) == 1
+    assert len(record.tally().learnings()) == 2
+    record.enter(learn(2))
+    assert len(record.tally().learnings()) == 3
+
+
+@pytest.mark.parametrize("wrong", [b'"run": 5', b'"run": "r", "fingerprint": [1]', b'"run": "r", "dim": -100'])
+def test_a_line_with_a_wrong_type_is_an_error(record, wrong):
+    record.enter(learn())
+    with record.path.open("ab") as file:
+        file.write(b'{"record": 1, "what": "learn", "time": "2026-01-01T00:00:00+00:00", ' + wrong + b"}\n")
+    with pytest.raises(InputError, match="line 3 cannot be read"):
+        record.look()
 
 
 def test_a_line_in_the_middle_that_cannot_be_read_is_an_error(record):

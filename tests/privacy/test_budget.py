@@ -374,6 +374,10 @@ def test_a_plan_that_would_keep_the_accountant_busy_is_not_priced(monkeypatch, t
         InputError, match="the plan has 6,000,000 steps of all parties.*may have 5,000,000.*larger batches"
     ):
         Plan.from_text(busy(3).replace("1000}", "2000000}"))
+    alike = json.loads(busy(1)) | {"division": "simple"}  # each party is priced by itself, however alike they are
+    alike["parties"] = {f"p{i}": [{"what": "train", "noise": 1, "rate": 0.1, "steps": i}] for i in range(1, 81)}
+    with pytest.raises(InputError, match="the plan has 80 kinds of steps"):
+        Plan.from_text(json.dumps(alike))
     monkeypatch.setattr(accountants, "_price", lambda *_: 50.0)
     assert len(Plan.from_text(busy(64)).entries) == 64
 
@@ -387,3 +391,11 @@ def test_a_large_file_is_no_plan_and_is_not_read_whole(tmp_path):
         Plan.from_file(path)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
+
+
+def test_a_plan_without_a_price_is_refused():
+    """Half of the least delta that there is is none."""
+    plan = {"fedonce plan": 1, "epsilon": 5.0, "delta": 5e-324, "accountant": "reference", "division": "simple"}
+    parties = {name: [{"what": "train", "noise": 1, "rate": 0.1, "steps": 5}] for name in ("bank", "shop")}
+    with pytest.raises(InputError, match="it has no price"):
+        Plan.from_text(json.dumps(plan | {"parties": parties}))

@@ -23,6 +23,7 @@ from fedonce.training.threads import product_work, threads_for
 ALARMING = 0.9
 MOST_ROWS = 20_000
 FEWEST_ROWS = 20  # known rows of a column, below which nothing is said
+TOO_FEW = f"fewer than {FEWEST_ROWS} known rows"
 NEIGHBOURS = 10
 SEARCHED = (
     4 * NEIGHBOURS
@@ -58,6 +59,11 @@ class ColumnLeakage:
     score: float | None
     guess: float
     attack: str
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nothing could be said of the column, as too few of its values are known."""
+        return self.score is None and self.attack == TOO_FEW
 
     @property
     def alarming(self) -> bool:
@@ -131,7 +137,7 @@ def _goal(name: Hashable, column: NDArray[Any], n_held: int) -> _Goal | ColumnLe
     kind, known = _kind(column), _known(column)
     held, told = column[:n_held][known[:n_held]], column[n_held:][known[n_held:]]
     if known.sum() < FEWEST_ROWS or min(len(held), len(told)) < FEWEST_ROWS // 5:
-        return ColumnLeakage(name, kind, None, 0.0, f"fewer than {FEWEST_ROWS} known rows")
+        return ColumnLeakage(name, kind, None, 0.0, TOO_FEW)
     if kind in ("category", "boolean"):
         codes, truth, classes = _codes(told, held)
         if classes == 1:

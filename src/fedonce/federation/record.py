@@ -88,8 +88,13 @@ def entry_of(line: bytes) -> Entry:
         raise ValueError("it is no line of a record")
     entry = Entry(**{each.name: content[each.name] for each in fields(Entry) if each.name in content})
     datetime.fromisoformat(entry.time)
-    if not all(isinstance(value, int | None) for value in (entry.dim, entry.rounds)):
+    counts = (entry.columns, entry.dim, entry.rows, entry.rounds, entry.bytes)
+    if not all(value is None or (type(value) is int and value >= 0) for value in counts):
         raise ValueError("its numbers cannot be read")
+    if not all(
+        isinstance(text, str | None) for text in (entry.run, entry.fingerprint, entry.host, entry.model, entry.sha256)
+    ):
+        raise ValueError("its names cannot be read")
     return entry
 
 
@@ -213,6 +218,8 @@ class Record:
             if whole < self.path.stat().st_size:
                 logger.warning("%s: its last line is not whole, so its answer never left; it is cut off", self.path)
                 os.truncate(self.path, whole)
+            elif not self.path.read_bytes().endswith(b"\n"):
+                _append(self.path, b"\n")
             return entries
         entries = [Entry("begun", time=datetime.now(UTC).isoformat(timespec="milliseconds")), *kept_before(self.folder)]
         write_file(self.path, b"".join(line_of(entry) for entry in entries), private=True)
@@ -231,17 +238,21 @@ def _append(path: Path, line: bytes) -> None:
 
 
 def _read(path: Path) -> tuple[list[Entry], int]:
-    """Return the lines of a record and how many bytes they are; a last line that is not whole is passed over."""
+    """Return the lines of a record and how many bytes they are; a last line that is not whole is passed over.
+
+    A last line that lacks nothing but its end is taken: somebody may have mended the file by hand.
+    """
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except FileNotFoundError:
         return [], 0
     entries: list[Entry] = []
     for number, line in enumerate(lines, 1):
+        torn = not line.endswith(b"\n")
         try:
-            entries.append(entry_of(line))
+            entries.append(entry_of(line + b"\n" if torn else line))
         except (ValueError, TypeError, RecursionError) as error:
-            if number == len(lines) and not line.endswith(b"\n"):
+            if torn:
                 return entries, sum(map(len, lines[:-1]))
             raise InputError(
                 f"{path}: line {number} cannot be read ({error}), so nobody knows what was answered; put the file back from a "

@@ -89,11 +89,14 @@ def _fix_noise(workplace: Workplace, party: Guest) -> None:
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
     """Attack what is about to be sent, and return figures: no column has a name in them."""
     most_rows = min(max(ATTACKED // len(own.names), FEWEST_ATTACKED), leakage.MOST_ROWS)
-    found = [each for each in steps.attack(party, own, most_rows) if each.score is not None]
+    attacked = steps.attack(party, own, most_rows)
+    found = [each for each in attacked if each.score is not None]
     figures = {
-        "columns": len(found), "alarming": sum(each.alarming for each in found),
+        "columns": len(found),
+        "unknown": sum(each.unknown for each in attacked),
+        "alarming": sum(each.alarming for each in found),
         "best": round(max((each.gain for each in found), default=0.0), 4),
-    }  # fmt: skip
+    }
     logger.info(
         "run %s: a plain attack rebuilds %d of %d columns with a score above %g, the best one to %.2f of what guessing misses",
         party.run, figures["alarming"], figures["columns"], leakage.ALARMING, figures["best"],

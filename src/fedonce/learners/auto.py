@@ -22,7 +22,7 @@ from fedonce.training.settings import Epoch
 SMALLEST_PATCH_IMAGE = 10  # pixels per side
 LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better
 ENOUGH_VARIANCE = (
-    0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs hundreds of times as much
+    0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs a hundred times as much
 )
 CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches)}  # `choose` gives no other
 

@@ -167,7 +167,10 @@ class Plan:
             raise InputError(f"{name} is not a plan of `fedonce privacy plan`: {str(error).rstrip('.')}.") from None
         accountants.check(plan.accountant, plan.division, "a plan")
         _check_kinds(plan, name)
-        price = plan.ledger(spent=True).epsilon()
+        try:
+            price = plan.ledger(spent=True).epsilon()
+        except ArithmeticError:  # a delta next to nothing, say
+            raise InputError(f"{name} is not a plan of `fedonce privacy plan`: it has no price.") from None
         if not price <= epsilon * (1 + SLACK):
             raise BudgetError(
                 f"{name}: what its parties may do costs epsilon {price:.4g}, more than the {epsilon:.4g} that it "
@@ -178,8 +181,11 @@ class Plan:
 
 def _check_kinds(plan: Plan, name: str) -> None:
     """Raise where a plan would keep the accountant busy for long."""
+    apart = plan.division == "simple"  # each party is priced by itself
     kinds = {
-        (entry.event.noise, entry.event.rate) for entry in plan.entries if isinstance(entry.event, SampledGaussian)
+        (entry.party if apart else "", entry.event.noise, getattr(entry.event, "rate", 1.0))
+        for entry in plan.entries
+        if isinstance(entry.event, SampledGaussian) or (apart and entry.event is not None)
     }
     if len(kinds) > KINDS_LIMIT:
         raise InputError(
