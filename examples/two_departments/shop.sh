@@ -13,7 +13,7 @@ look)
     fedonce guest fit shop.csv --id client_no --name shop --run spring --secret parties.secret --type branch=category --out trial
     ;;
 learn)
-    fedonce guest fit shop.csv --id client_no --name shop --run spring --secret parties.secret --drop newsletter,branch,department --dim 2 --sign shop.key --out model
+    fedonce guest fit shop.csv --id client_no --name shop --run spring --secret parties.secret --drop newsletter,branch,department --learner autoencoder --dim 2 --sign shop.key --out model
     ;;
 send)
     fedonce inspect model/representation.fedonce --verify shop.pub
@@ -26,7 +26,7 @@ respond)
     fedonce align respond shop.csv --id client_no --name shop --request ../post/alignment/bank.request --at-most 5000 --out ../post/alignment/shop.response
     ;;
 learn-aligned)
-    fedonce guest fit shop.csv --id client_no --name shop --run autumn --rows ../post/alignment/shop.rows.sealed --key shop.key --drop newsletter,branch,department --dim 2 --sign shop.key --out aligned
+    fedonce guest fit shop.csv --id client_no --name shop --run autumn --rows ../post/alignment/shop.rows.sealed --key shop.key --drop newsletter,branch,department --learner autoencoder --dim 2 --sign shop.key --out aligned
     cp aligned/representation.fedonce ../post/aligned/shop.fedonce
     ;;
 *)

@@ -10,7 +10,7 @@ keys)
     cp utility.pub ../post/keys/
     ;;
 learn)
-    fedonce guest fit utility.parquet --id customer --name utility --run spring --secret parties.secret --columns contract_since,days_late,late_payments,arrears --dim 2 --sign utility.key --seal-to ../post/keys/bank.pub --out model
+    fedonce guest fit utility.parquet --id customer --name utility --run spring --secret parties.secret --columns contract_since,days_late,late_payments,arrears --learner autoencoder --dim 2 --sign utility.key --seal-to ../post/keys/bank.pub --out model
     ;;
 send)
     cp model/representation.fedonce ../post/training/utility.fedonce
@@ -22,7 +22,7 @@ respond)
     fedonce align respond utility.parquet --id customer --name utility --request ../post/alignment/bank.request --at-most 5000 --out ../post/alignment/utility.response
     ;;
 learn-aligned)
-    fedonce guest fit utility.parquet --id customer --name utility --run autumn --rows ../post/alignment/utility.rows.sealed --key utility.key --columns contract_since,days_late,late_payments,arrears --dim 2 --sign utility.key --out aligned
+    fedonce guest fit utility.parquet --id customer --name utility --run autumn --rows ../post/alignment/utility.rows.sealed --key utility.key --columns contract_since,days_late,late_payments,arrears --learner autoencoder --dim 2 --sign utility.key --out aligned
     cp aligned/representation.fedonce ../post/aligned/utility.fedonce
     ;;
 *)
