@@ -4,8 +4,8 @@
 
 Each measurement is a process of its own: once as the environment is, once with OMP_NUM_THREADS=1, in turns, and the medians are
 compared. *Loops* are as many busy loops as there are cores; *products* is a program that multiplies matrices on all cores. One
-guest has phishing's second block of columns: 9,949 rows, 7 columns of few values, d = 3. The goal is a ratio of at most 1.2 in
-every cell. The last line, images, is work for which more threads do pay.
+guest has phishing's second block of columns: 9,949 rows, 7 columns of few values, d = 3. *demo* is all that `make demo` trains.
+The goal is a ratio of at most 1.2 in every cell but those of the last two lines, images, which are work for all cores.
 """
 
 from __future__ import annotations
@@ -92,12 +92,18 @@ def guest_fit() -> Callable[[], object]:
 
 
 def demo() -> Callable[[], object]:
-    from fedonce.demo.digits import methods, run
+    from fedonce.demo.digits import run
 
-    some = {
-        name: method for name, method in methods().items() if name in ("Solo", "FedOnce (nat)", "FedOnce (autoencoder)")
-    }
-    return lambda: run(compared=some)
+    return run
+
+
+def patches() -> Callable[[], object]:
+    import torch
+
+    from fedonce.learners import Patches
+
+    rows = np.random.default_rng(0).random((3000, 1, 14, 14), dtype=np.float32)
+    return lambda: Patches().fit(rows, 16, np.random.default_rng(0), torch.device("cpu"))
 
 
 def images() -> Callable[[], object]:
@@ -114,8 +120,10 @@ WORK: dict[str, Callable[[], Callable[[], object]]] = {
     "host": host,
     "guest fit": guest_fit,
     "demo": demo,
+    "patches": patches,
     "images": images,
 }
+FOR_ALL_CORES = ("patches", "images")
 
 
 def seconds(work: str, one_thread: bool) -> float:
@@ -161,7 +169,7 @@ def main() -> None:
     if given.measure:
         print(measure(given.measure))
         return
-    found: dict[str, dict[str, list[float]]] = {}
+    found: dict[str, dict[str, list[float]]] = json.loads(RESULTS.read_text())["seconds"] if RESULTS.exists() else {}
     print(f"{'seconds: as it is / one thread = ratio':40}" + "".join(f"{name:>26}" for name in BUSY))
     for work in given.only.split(","):
         line, found[work] = f"{work:40}", {}
@@ -173,7 +181,8 @@ def main() -> None:
             line += f"{f'{ours:.2f} / {one:.2f} = {ours / one:.2f}':>26}"
         print(line, flush=True)
     RESULTS.write_text(json.dumps({"cores": CORES, "seconds": found}, indent=1) + "\n")
-    worst = max(ours / one for work, cells in found.items() for ours, one in cells.values())
+    small = [cells for work, cells in found.items() if work not in FOR_ALL_CORES]
+    worst = max((ours / one for cells in small for ours, one in cells.values()), default=0.0)
     print(f"worst ratio: {worst:.2f} (goal: at most {GOAL})")
 
 
