@@ -102,7 +102,7 @@ def patches() -> Callable[[], object]:
 
     from fedonce.learners import Patches
 
-    rows = np.random.default_rng(0).random((3000, 1, 14, 14), dtype=np.float32)
+    rows = np.random.default_rng(0).random((300, 1, 14, 14), dtype=np.float32)
     return lambda: Patches().fit(rows, 16, np.random.default_rng(0), torch.device("cpu"))
 
 
