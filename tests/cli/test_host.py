@@ -408,12 +408,12 @@ def test_limits_of_messages(fresh):
     wide = f"--guest wide/{MESSAGE}"
     refused(fresh, 4, "3 values per row, and the limit is 2 (max_dim)", f"{NEW} {wide} --max-dim 2")
     refused(fresh, 4, "the limit is 1 KB (max_message)", f"{NEW} {wide} --max-message 1KB")
-    refused(fresh, 3, ("limit is 1 KB (max_memory)", "fewer rows, or raise"), f"{NEW} {wide} --max-memory 1KB")
+    refused(fresh, 4, ("'shop'", "limit is 1 KB (max_memory)", "raise the limit"), f"{NEW} {wide} --max-memory 1KB")
     refused(fresh, 3, "A size must be like", f"{NEW} {wide} --max-message much")
     done(fresh, f"{NEW} {wide} --max-dim 3 --max-message 1MB --max-memory 1MB")
     predict = f"host predict bank.csv --model new --secret secret {wide} --out out.csv"
     refused(fresh, 4, "limit is 2 (max_dim)", f"{predict} --max-dim 2")
-    refused(fresh, 3, "limit is 1 KB (max_memory)", f"{predict} --max-memory 1KB")
+    refused(fresh, 4, "limit is 1 KB (max_memory)", f"{predict} --max-memory 1KB")
     refused(fresh, 4, "limit is 1 KB", f"{predict} --max-message 1KB")
     done(fresh, predict)
 

@@ -68,6 +68,8 @@ class FilesEngine:
         Messages with more values per row are refused, before they are read.
     max_message : int
         Files with more bytes are refused, before they are read.
+    max_memory : int, optional
+        Messages that would take more bytes of memory are refused, before they are read. Default: a quarter of the machine's.
     secret : bytes, optional
         What parties share: messages whose ids were made without it are refused.
     """
@@ -87,6 +89,7 @@ class FilesEngine:
     tell: Callable[[str], None] = lambda line: None
     max_dim: int = MAX_DIM
     max_message: int = MESSAGE_LIMIT
+    max_memory: int | None = None
     secret: bytes | None = field(default=None, repr=False)
     arrived: dict[str, Arrived] = field(default_factory=dict, init=False)
     refused: dict[str, str] = field(default_factory=dict, init=False)
@@ -141,7 +144,7 @@ class FilesEngine:
                 f"The inbox {self.inbox} is no folder; make it, or name the folder in which messages arrive."
             )
         for party, data in self.kept.items():
-            message = Representation.from_bytes(data, party, DIM_LIMIT)  # it was taken before
+            message = Representation.from_bytes(data, party, DIM_LIMIT, self.max_memory)  # it was taken before
             self._check_run(message, "the model's folder")
             if party in self.verify:
                 self._check_signature(message, "the model's folder")
@@ -201,7 +204,7 @@ class FilesEngine:
         raw = envelope.read_bytes(path, "message", self.max_message, partial(self._judge, path))
         try:
             data = raw if self.key is None or not raw.startswith(envelope.SEALED) else unseal(raw, self.key)
-            message = Representation.from_bytes(data, max_dim=self.max_dim)
+            message = Representation.from_bytes(data, max_dim=self.max_dim, max_memory=self.max_memory)
         except MessageError as error:
             raise MessageError(f"{error} ({path})") from None
         if expected_only and self.expect and message.party not in self.expect:
@@ -225,7 +228,7 @@ class FilesEngine:
                 raise MessageError(f"The message {path} is sealed; give the private key that it was sealed to (--key).")
             return
         try:
-            check_start(start, size, max_dim=self.max_dim)
+            check_start(start, size, max_dim=self.max_dim, max_memory=self.max_memory)
         except MessageError as error:
             raise MessageError(f"{error} ({path})") from None
 

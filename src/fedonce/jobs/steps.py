@@ -332,8 +332,11 @@ class Incoming:
     def prepare(self, party: Host) -> None:
         """Give the host what it needs to match rows, and how much memory it may take for them."""
         party.secret = None if self.secret is None else read_secret(self.secret)
-        party.max_memory = None if self.max_memory is None else size(self.max_memory)
+        party.max_memory = self._memory()
         party.agreed = tuple(agreed(path, private_key(self.key)) for path in self.rows)
+
+    def _memory(self) -> int | None:
+        return None if self.max_memory is None else size(self.max_memory)
 
     def engine(
         self, run: str, least: int, tell: Tell, kept: Mapping[str, bytes] | None = None,
@@ -347,7 +350,7 @@ class Incoming:
             run, self.files, self.inbox, self.expect, self.deadline, least, public_keys(self.verify), private_key(self.key),
             self.replace, kept or {}, kept_sizes or {}, tuple(members or ()), tell,
             max_dim=self.max_dim or max((MAX_DIM, *(members or {}).values())),
-            max_message=MESSAGE_LIMIT if self.max_message is None else size(self.max_message),
+            max_message=MESSAGE_LIMIT if self.max_message is None else size(self.max_message), max_memory=self._memory(),
             secret=None if self.secret is None else read_secret(self.secret),
         )  # fmt: skip
 
