@@ -403,6 +403,15 @@ def test_with_the_secret_ids_without_it_are_refused(fresh):
     assert (list(said["guests"]), len(said["refused"])) == (["utility"], 2)
 
 
+def test_a_message_under_the_hosts_name_does_not_stop_the_others(fresh):
+    (fresh / "inbox").mkdir()
+    done(fresh, "guest fit shop.csv --id who --name host --out same --secret secret")
+    shutil.copy(fresh / "same" / MESSAGE, fresh / "inbox" / "same.fedonce")
+    shutil.copy(fresh / "utility" / MESSAGE, fresh / "inbox" / "utility.fedonce")
+    said = told(fresh, f"{NEW} --inbox inbox --name host")
+    assert (list(said["guests"]), list(said["refused"])) == (["utility"], ["same.fedonce"])
+
+
 def test_limits_of_messages(fresh):
     done(fresh, "guest fit shop.csv --id who --name shop --out wide --secret secret --dim 3")
     wide = f"--guest wide/{MESSAGE}"

@@ -157,6 +157,18 @@ def test_without_expectations_everybody_in_the_inbox_is_taken(tmp_path):
     assert set(FilesEngine("june", inbox=tmp_path).learn()) == {"shop", "post"}
 
 
+def test_a_message_under_the_hosts_name_is_refused_and_the_rest_goes_on(tmp_path):
+    path = put(tmp_path, "a.fedonce", message("bank").to_bytes())
+    put(tmp_path, "shop.fedonce", message().to_bytes())
+    engine = FilesEngine("june", inbox=tmp_path, host="bank")
+    assert list(engine.learn()) == ["shop"]
+    assert list(engine.refused) == ["a.fedonce"]
+    assert "party 'bank'" in engine.refused["a.fedonce"]
+    assert "the host's own name" in engine.refused["a.fedonce"]
+    with pytest.raises(MessageError, match=r"'bank' in .*a.fedonce is refused: that is the host's own name"):
+        FilesEngine("june", [path], host="bank").learn()
+
+
 def test_a_folder_in_the_inbox_is_told_and_nothing_more(tmp_path):
     (tmp_path / "odd.fedonce").mkdir()
     put(tmp_path, "shop.fedonce", message().to_bytes())

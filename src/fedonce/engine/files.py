@@ -72,6 +72,8 @@ class FilesEngine:
         Messages that would take more bytes of memory are refused, before they are read. Default: a quarter of the machine's.
     secret : bytes, optional
         What parties share: messages whose ids were made without it are refused.
+    host : str, optional
+        The host's name: messages from a party of that name are refused.
     """
 
     run: str
@@ -91,6 +93,7 @@ class FilesEngine:
     max_message: int = MESSAGE_LIMIT
     max_memory: int | None = None
     secret: bytes | None = field(default=None, repr=False)
+    host: str | None = None
     arrived: dict[str, Arrived] = field(default_factory=dict, init=False)
     refused: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -234,6 +237,11 @@ class FilesEngine:
 
     def _check(self, message: Representation, path: Path) -> None:
         """Refuse what belongs to another run, is not signed by whom it should be, or could be of somebody else."""
+        if message.party == self.host:
+            raise MessageError(
+                f"The message of party {message.party!r} in {path} is refused: that is the host's own name. Let the guest choose "
+                "another name, or the host (--name)."
+            )
         known = (
             message.party in self.members or message.party in self.kept
         )  # also by names that nobody could choose today

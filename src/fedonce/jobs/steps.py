@@ -340,9 +340,9 @@ class Incoming:
 
     def engine(
         self, run: str, least: int, tell: Tell, kept: Mapping[str, bytes] | None = None,
-        kept_sizes: Mapping[str, int] | None = None, members: Mapping[str, int] | None = None,
+        kept_sizes: Mapping[str, int] | None = None, members: Mapping[str, int] | None = None, host: str | None = None,
     ) -> FilesEngine:  # fmt: skip
-        """Return the engine that collects the messages; `members` are a model's guests and their values per row."""
+        """Return the engine that collects the messages of others than `host`; `members`: a model's guests, and values per row."""
         if self.inbox is None and (self.expect or self.deadline):
             option = "--expect" if self.expect else "--deadline"
             raise InputError(f"Say with --inbox DIR in which folder messages arrive, or leave {option} out.")
@@ -351,7 +351,7 @@ class Incoming:
             self.replace, kept or {}, kept_sizes or {}, tuple(members or ()), tell,
             max_dim=self.max_dim or max((MAX_DIM, *(members or {}).values())),
             max_message=MESSAGE_LIMIT if self.max_message is None else size(self.max_message), max_memory=self._memory(),
-            secret=None if self.secret is None else read_secret(self.secret),
+            secret=None if self.secret is None else read_secret(self.secret), host=host,
         )  # fmt: skip
 
 
@@ -401,7 +401,7 @@ def predict(
         label, own = own.pop(party.reading.label)
     if incoming.inbox is not None and not incoming.expect:
         incoming = replace(incoming, expect=tuple(party.dims))
-    engine = incoming.engine(party.run, 0, tell, members=party.dims)
+    engine = incoming.engine(party.run, 0, tell, members=party.dims, host=party.name)
     prediction = protocol.predict(party, own, engine)
     (care or Care()).check(party, prediction, engine.refused)
     for name, share in prediction.overlap.items():
