@@ -115,7 +115,6 @@ def collect(
     """Read the guests' messages, trusting none, and count what was sent: their own bytes, or more where more was moved."""
     representations, traffic = {}, Traffic()
     for party, data in received.items():
-        # How many values per row were asked for, engines know.
-        representations[party] = Representation.from_bytes(data, party, DIM_LIMIT, max_memory)
+        representations[party] = Representation.from_bytes(data, party, DIM_LIMIT, max_memory)  # engines know the dim
         traffic.add(representations[party], moved.get(party, len(data)))
     return representations, traffic

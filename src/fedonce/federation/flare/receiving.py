@@ -19,7 +19,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.streaming import ConsumerFactory, ObjectConsumer
 from nvflare.app_common.streamers.file_streamer import KEY_DATA, KEY_EOF, KEY_FILE_LOCATION, KEY_FILE_SIZE
 
-MOST_STREAMS = 8  # files that a guest may have open at a time: one is enough, the others are of tries that were given up
+MOST_STREAMS = 8  # files that a guest may have open at a time: one is enough, others are of tries it gave up
 
 
 class Inbox(ConsumerFactory):  # type: ignore[misc]
