@@ -81,7 +81,7 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     #   send R_j = f_theta_j(x^j) to the host                           the only communication
     received = engine.learn()
     # Line 19: collect R_j. A laggy guest (Appendix C) is left out, and known by name.
-    representations, traffic = collect(received, engine.moved)
+    representations, traffic = collect(received, engine.moved, host.max_memory)
     # Lines 20-31:  w  <-  argmin L(f_w(x^1, R_2..R_k), y)
     history = host.aggregate(table, label, list(representations.values()))
     overlap = dict(host.overlap)
@@ -102,19 +102,19 @@ def _split_learning(host: Host, table: Any, label: Any, engine: Engine, rounds: 
 def predict(host: Host, table: Any, engine: Engine) -> Prediction:
     """Algorithm 2: one message per guest and set of rows, then the host predicts."""
     # Lines 1-5:  R_j = f_theta_j(x^j), sent to the host
-    representations, traffic = collect(engine.represent(), engine.moved)
+    representations, traffic = collect(engine.represent(), engine.moved, host.max_memory)
     # Line 7:  y = f_w(x^1, R_2..R_k), zeros for a guest that did not answer
     outputs, present = host.answers(table, list(representations.values()))
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
     return Prediction(outputs, traffic, absent, representations, present)
 
 
-def collect(received: Mapping[str, bytes], moved: Mapping[str, int]) -> tuple[dict[str, Representation], Traffic]:
+def collect(
+    received: Mapping[str, bytes], moved: Mapping[str, int], max_memory: int | None = None
+) -> tuple[dict[str, Representation], Traffic]:
     """Read the guests' messages, trusting none, and count what was sent: their own bytes, or more where more was moved."""
     representations, traffic = {}, Traffic()
     for party, data in received.items():
-        representations[party] = Representation.from_bytes(
-            data, party, DIM_LIMIT
-        )  # how many were asked for, engines know
+        representations[party] = Representation.from_bytes(data, party, DIM_LIMIT, max_memory)  # engines know the dim
         traffic.add(representations[party], moved.get(party, len(data)))
     return representations, traffic

@@ -403,17 +403,26 @@ def test_with_the_secret_ids_without_it_are_refused(fresh):
     assert (list(said["guests"]), len(said["refused"])) == (["utility"], 2)
 
 
+def test_a_message_under_the_hosts_name_does_not_stop_the_others(fresh):
+    (fresh / "inbox").mkdir()
+    done(fresh, "guest fit shop.csv --id who --name host --out same --secret secret")
+    shutil.copy(fresh / "same" / MESSAGE, fresh / "inbox" / "same.fedonce")
+    shutil.copy(fresh / "utility" / MESSAGE, fresh / "inbox" / "utility.fedonce")
+    said = told(fresh, f"{NEW} --inbox inbox --name host")
+    assert (list(said["guests"]), list(said["refused"])) == (["utility"], ["same.fedonce"])
+
+
 def test_limits_of_messages(fresh):
     done(fresh, "guest fit shop.csv --id who --name shop --out wide --secret secret --dim 3")
     wide = f"--guest wide/{MESSAGE}"
     refused(fresh, 4, "3 values per row, and the limit is 2 (max_dim)", f"{NEW} {wide} --max-dim 2")
     refused(fresh, 4, "the limit is 1 KB (max_message)", f"{NEW} {wide} --max-message 1KB")
-    refused(fresh, 3, ("limit is 1 KB (max_memory)", "fewer rows, or raise"), f"{NEW} {wide} --max-memory 1KB")
+    refused(fresh, 4, ("'shop'", "limit is 1 KB (max_memory)", "raise the limit"), f"{NEW} {wide} --max-memory 1KB")
     refused(fresh, 3, "A size must be like", f"{NEW} {wide} --max-message much")
     done(fresh, f"{NEW} {wide} --max-dim 3 --max-message 1MB --max-memory 1MB")
     predict = f"host predict bank.csv --model new --secret secret {wide} --out out.csv"
     refused(fresh, 4, "limit is 2 (max_dim)", f"{predict} --max-dim 2")
-    refused(fresh, 3, "limit is 1 KB (max_memory)", f"{predict} --max-memory 1KB")
+    refused(fresh, 4, "limit is 1 KB (max_memory)", f"{predict} --max-memory 1KB")
     refused(fresh, 4, "limit is 1 KB", f"{predict} --max-message 1KB")
     done(fresh, predict)
 

@@ -157,6 +157,18 @@ def test_without_expectations_everybody_in_the_inbox_is_taken(tmp_path):
     assert set(FilesEngine("june", inbox=tmp_path).learn()) == {"shop", "post"}
 
 
+def test_a_message_under_the_hosts_name_is_refused_and_the_rest_goes_on(tmp_path):
+    path = put(tmp_path, "a.fedonce", message("bank").to_bytes())
+    put(tmp_path, "shop.fedonce", message().to_bytes())
+    engine = FilesEngine("june", inbox=tmp_path, host="bank")
+    assert list(engine.learn()) == ["shop"]
+    assert list(engine.refused) == ["a.fedonce"]
+    assert "party 'bank'" in engine.refused["a.fedonce"]
+    assert "the host's own name" in engine.refused["a.fedonce"]
+    with pytest.raises(MessageError, match=r"'bank' in .*a.fedonce is refused: that is the host's own name"):
+        FilesEngine("june", [path], host="bank").learn()
+
+
 def test_a_folder_in_the_inbox_is_told_and_nothing_more(tmp_path):
     (tmp_path / "odd.fedonce").mkdir()
     put(tmp_path, "shop.fedonce", message().to_bytes())
@@ -392,6 +404,50 @@ def test_more_values_per_row_than_the_limit_are_refused_before_they_are_decoded(
     tracemalloc.stop()
     if d == 1025:
         assert list(FilesEngine("june", [path], max_dim=d).learn()) == ["shop"]
+
+
+def sparse(n, absent=False):
+    """Return a message of `n` rows whose values are zeros that the file need not hold: its start, and its size."""
+    header, _ = Representation.from_bytes(message().to_bytes())._content()
+    shapes = {"values": ("U8", [n * 60]), "low": ("F32", [1]), "high": ("F32", [1])}
+    if absent:
+        shapes = {"present": ("U8", [-(-n // 8)]), "values": ("U8", [0]), "low": ("F32", [1]), "high": ("F32", [1])}
+    data = envelope.pack("message", header | {"n": str(n), "d": "120", "bits": "4"}, {"values": np.zeros(0, np.uint8)})
+    length = int.from_bytes(data[:8], "little")
+    texts, end = {"__metadata__": json.loads(data[8 : 8 + length])["__metadata__"]}, 0
+    for name, (dtype, shape) in shapes.items():
+        size = shape[0] * (4 if dtype == "F32" else 1)
+        texts[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    head = json.dumps(texts, sort_keys=True, separators=(",", ":")).encode()
+    return len(head).to_bytes(8, "little") + head, 8 + len(head) + end
+
+
+@pytest.mark.parametrize("absent", [False, True])
+def test_more_memory_than_the_limit_is_refused_before_a_message_is_read(tmp_path, absent):
+    start, size = sparse(1_000_000, absent)
+    path = put(tmp_path, "shop.fedonce", start)
+    os.truncate(path, size)
+    limit = r"'shop' is refused: its 1,000,000 rows of 120 values would take 481 MB .* limit is 1 MB \(max_memory\)"
+    reads = (
+        lambda: FilesEngine("june", [path], max_memory=10**6).learn(),
+        lambda: Representation.from_file(path, max_memory=10**6),
+    )
+    for read in reads:
+        tracemalloc.start()
+        with pytest.raises(MessageError, match=f"{limit}; raise .*--max-memory.* fewer rows or fewer values"):
+            read()
+        assert tracemalloc.get_traced_memory()[1] < 2**18
+        tracemalloc.stop()
+
+
+def test_memory_is_limited_also_of_sealed_and_kept_messages(tmp_path, keys):
+    data = message().to_bytes()  # 30 rows of 2 values: 30 * (2 * 4 + 1) bytes
+    path = put(tmp_path, "shop.fedonce", seal(data, keys["bank"][1]))
+    for given in ({"files": [path], "key": keys["bank"][0]}, {"kept": {"shop": data}}):
+        assert list(FilesEngine("june", max_memory=270, **given).learn()) == ["shop"]
+        with pytest.raises(MessageError, match="limit is 269 bytes"):
+            FilesEngine("june", max_memory=269, **given).learn()
 
 
 def test_a_file_larger_than_its_header_says_is_refused_before_it_is_read(tmp_path, little_memory):

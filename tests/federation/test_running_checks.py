@@ -58,6 +58,17 @@ def test_a_guest_sends_no_more_values_per_row_than_asked_for(host_run, d):
     tracemalloc.stop()
 
 
+def test_a_message_takes_no_more_memory_than_the_host_allows(host_run):
+    data = message(2).to_bytes()
+    host_run.file = replace(host_run.file, max_memory=N * (2 * 4 + 1))
+    host_run._check("shop", data)
+    host_run.file = replace(host_run.file, max_memory=N * (2 * 4 + 1) - 1)
+    with pytest.raises(
+        MessageError, match=r"'shop' is refused: its 40 rows of 2 values .*limit is 359 bytes \(max_memory\)"
+    ):
+        host_run._check("shop", data)
+
+
 def test_with_a_plan_a_guest_that_spent_otherwise_is_refused_before_training(host_run):
     tasks = [
         Task("bank", "train", 0.5),

@@ -131,7 +131,7 @@ def fit(
             max_dim, max_message, max_memory,
         )  # fmt: skip
         incoming.prepare(party)
-        engine = incoming.engine(run, least, tell, kept, sizes)
+        engine = incoming.engine(run, least, tell, kept, sizes, host=who)
         party.check_label(y, own.n_rows)  # before anybody waits
         fitted = protocol.fit(party, own, y, engine)
         party.received = engine.moved

@@ -68,8 +68,12 @@ class FilesEngine:
         Messages with more values per row are refused, before they are read.
     max_message : int
         Files with more bytes are refused, before they are read.
+    max_memory : int, optional
+        Messages that would take more bytes of memory are refused, before they are read. Default: a quarter of the machine's.
     secret : bytes, optional
         What parties share: messages whose ids were made without it are refused.
+    host : str, optional
+        The host's name: messages from a party of that name are refused.
     """
 
     run: str
@@ -87,7 +91,9 @@ class FilesEngine:
     tell: Callable[[str], None] = lambda line: None
     max_dim: int = MAX_DIM
     max_message: int = MESSAGE_LIMIT
+    max_memory: int | None = None
     secret: bytes | None = field(default=None, repr=False)
+    host: str | None = None
     arrived: dict[str, Arrived] = field(default_factory=dict, init=False)
     refused: dict[str, str] = field(default_factory=dict, init=False)
 
@@ -141,7 +147,7 @@ class FilesEngine:
                 f"The inbox {self.inbox} is no folder; make it, or name the folder in which messages arrive."
             )
         for party, data in self.kept.items():
-            message = Representation.from_bytes(data, party, DIM_LIMIT)  # it was taken before
+            message = Representation.from_bytes(data, party, DIM_LIMIT, self.max_memory)  # it was taken before
             self._check_run(message, "the model's folder")
             if party in self.verify:
                 self._check_signature(message, "the model's folder")
@@ -201,7 +207,7 @@ class FilesEngine:
         raw = envelope.read_bytes(path, "message", self.max_message, partial(self._judge, path))
         try:
             data = raw if self.key is None or not raw.startswith(envelope.SEALED) else unseal(raw, self.key)
-            message = Representation.from_bytes(data, max_dim=self.max_dim)
+            message = Representation.from_bytes(data, max_dim=self.max_dim, max_memory=self.max_memory)
         except MessageError as error:
             raise MessageError(f"{error} ({path})") from None
         if expected_only and self.expect and message.party not in self.expect:
@@ -225,12 +231,17 @@ class FilesEngine:
                 raise MessageError(f"The message {path} is sealed; give the private key that it was sealed to (--key).")
             return
         try:
-            check_start(start, size, max_dim=self.max_dim)
+            check_start(start, size, max_dim=self.max_dim, max_memory=self.max_memory)
         except MessageError as error:
             raise MessageError(f"{error} ({path})") from None
 
     def _check(self, message: Representation, path: Path) -> None:
         """Refuse what belongs to another run, is not signed by whom it should be, or could be of somebody else."""
+        if message.party == self.host:
+            raise MessageError(
+                f"The message of party {message.party!r} in {path} is refused: that is the host's own name. Let the guest choose "
+                "another name, or the host (--name)."
+            )
         known = (
             message.party in self.members or message.party in self.kept
         )  # also by names that nobody could choose today

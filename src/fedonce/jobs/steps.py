@@ -332,14 +332,17 @@ class Incoming:
     def prepare(self, party: Host) -> None:
         """Give the host what it needs to match rows, and how much memory it may take for them."""
         party.secret = None if self.secret is None else read_secret(self.secret)
-        party.max_memory = None if self.max_memory is None else size(self.max_memory)
+        party.max_memory = self._memory()
         party.agreed = tuple(agreed(path, private_key(self.key)) for path in self.rows)
+
+    def _memory(self) -> int | None:
+        return None if self.max_memory is None else size(self.max_memory)
 
     def engine(
         self, run: str, least: int, tell: Tell, kept: Mapping[str, bytes] | None = None,
-        kept_sizes: Mapping[str, int] | None = None, members: Mapping[str, int] | None = None,
+        kept_sizes: Mapping[str, int] | None = None, members: Mapping[str, int] | None = None, host: str | None = None,
     ) -> FilesEngine:  # fmt: skip
-        """Return the engine that collects the messages; `members` are a model's guests and their values per row."""
+        """Return the engine that collects the messages of others than `host`; `members`: a model's guests, and values per row."""
         if self.inbox is None and (self.expect or self.deadline):
             option = "--expect" if self.expect else "--deadline"
             raise InputError(f"Say with --inbox DIR in which folder messages arrive, or leave {option} out.")
@@ -347,8 +350,8 @@ class Incoming:
             run, self.files, self.inbox, self.expect, self.deadline, least, public_keys(self.verify), private_key(self.key),
             self.replace, kept or {}, kept_sizes or {}, tuple(members or ()), tell,
             max_dim=self.max_dim or max((MAX_DIM, *(members or {}).values())),
-            max_message=MESSAGE_LIMIT if self.max_message is None else size(self.max_message),
-            secret=None if self.secret is None else read_secret(self.secret),
+            max_message=MESSAGE_LIMIT if self.max_message is None else size(self.max_message), max_memory=self._memory(),
+            secret=None if self.secret is None else read_secret(self.secret), host=host,
         )  # fmt: skip
 
 
@@ -398,7 +401,7 @@ def predict(
         label, own = own.pop(party.reading.label)
     if incoming.inbox is not None and not incoming.expect:
         incoming = replace(incoming, expect=tuple(party.dims))
-    engine = incoming.engine(party.run, 0, tell, members=party.dims)
+    engine = incoming.engine(party.run, 0, tell, members=party.dims, host=party.name)
     prediction = protocol.predict(party, own, engine)
     (care or Care()).check(party, prediction, engine.refused)
     for name, share in prediction.overlap.items():

@@ -23,7 +23,7 @@ from fedonce.messages import codecs, envelope
 from fedonce.messages.codecs import VALUE_LIMIT, Codec, Tensors, expect
 from fedonce.messages.envelope import Refusal
 from fedonce.system.disk import write_file
-from fedonce.system.sizes import MESSAGE_LIMIT
+from fedonce.system.sizes import MESSAGE_LIMIT, in_words, memory_limit
 
 KIND = "message"
 ROWS_LIMIT = 2**40
@@ -174,8 +174,13 @@ class Representation:
         return header | {key: text for key, text in more.items() if text}, tensors
 
     @classmethod
-    def from_bytes(cls, data: bytes, party: str | None = None, max_dim: int = MAX_DIM) -> Representation:
-        """Read a message from another party, trusting nothing of it; one of more than `max_dim` values per row is refused.
+    def from_bytes(
+        cls, data: bytes, party: str | None = None, max_dim: int = MAX_DIM, max_memory: int | None = None
+    ) -> Representation:
+        """Read a message from another party, trusting nothing of it.
+
+        One of more than `max_dim` values per row is refused, and one that would take more than `max_memory` bytes once it
+        is decoded (None: a quarter of the machine's memory).
 
         Raises
         ------
@@ -185,7 +190,7 @@ class Representation:
         if not isinstance(data, bytes | bytearray | memoryview):
             raise parameter_error("from_bytes", "data", "the bytes of a message (for a path, use from_file)", data)
         data = bytes(data)
-        n, d, encoding = check_start(data, len(data), party, max_dim)
+        n, d, encoding = check_start(data, len(data), party, max_dim, max_memory)
         read = envelope.unpack(data, KIND, _KEYS, party, _OPTIONAL)
         return _decode(cls, read, n, d, encoding, _Failure(read.header["party"]))
 
@@ -195,18 +200,24 @@ class Representation:
 
     @classmethod
     def from_file(
-        cls, path: str | Path, party: str | None = None, max_dim: int = MAX_DIM, max_message: int = MESSAGE_LIMIT
+        cls,
+        path: str | Path,
+        party: str | None = None,
+        max_dim: int = MAX_DIM,
+        max_message: int = MESSAGE_LIMIT,
+        max_memory: int | None = None,
     ) -> Representation:
         """Read a `*.fedonce` file of at most `max_message` bytes, as carefully as `from_bytes`."""
 
         def look(start: bytes, size: int) -> None:
-            check_start(start, size, party, max_dim)
+            check_start(start, size, party, max_dim, max_memory)
 
-        return cls.from_bytes(envelope.read_bytes(path, "message", max_message, look), party, max_dim)
+        data = envelope.read_bytes(path, "message", max_message, look)
+        return cls.from_bytes(data, party, max_dim, max_memory)
 
 
 def check_start(
-    start: bytes, size: int, party: str | None = None, max_dim: int = MAX_DIM
+    start: bytes, size: int, party: str | None = None, max_dim: int = MAX_DIM, max_memory: int | None = None
 ) -> tuple[int, int, type[Codec]]:
     """Return the rows, values per row and encoding that a message's header announces, judged before the rest is read.
 
@@ -228,7 +239,20 @@ def check_start(
     most = 8 + envelope.HEADER_LIMIT + encoding.most_payload(n, d) + encoding.most_state(d) + n * (ID_LIMIT + 1)
     if size > most:
         raise fail(f"it has {size:,} bytes, and {n} rows of {d} values take no more than {most:,}")
+    _check_memory(n, d, max_memory, fail)
     return n, d, encoding
+
+
+def _check_memory(n: int, d: int, limit: int | None, fail: _Failure) -> None:
+    """Refuse what would take too much memory once it is decoded: its file may be many times smaller."""
+    most, wanted = memory_limit() if limit is None else limit, n * d * np.dtype(np.float32).itemsize + n
+    if wanted > most:
+        whose = "a quarter of this machine's memory" if limit is None else "max_memory"
+        raise fail(
+            f"its {n:,} rows of {d:,} values would take {in_words(wanted)} of memory, and the limit is "
+            f"{in_words(most)} ({whose}); raise the limit (max_memory; --max-memory), or ask the guest for fewer rows or "
+            "fewer values per row (dim)"
+        )
 
 
 class _Failure(Refusal):

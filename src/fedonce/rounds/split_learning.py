@@ -200,7 +200,8 @@ class HostSide:
 
     def _read(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
         # How many values a message may have is compared with its opening, or with the training, by whoever asked for it.
-        messages = {party: Representation.from_bytes(data, party, FORMAT_DIM) for party, data in received.items()}
+        most = self.host.max_memory
+        messages = {party: Representation.from_bytes(data, party, FORMAT_DIM, most) for party, data in received.items()}
         for party, message in messages.items():
             traffic.add(message, len(received[party]))
         return messages

@@ -13,7 +13,7 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.app_common.streamers import file_streamer as keys
 
 from fedonce.federation.flare.jobs import write_job
-from fedonce.federation.flare.receiving import Inbox
+from fedonce.federation.flare.receiving import MOST_STREAMS, Inbox
 from fedonce.federation.flare.server_app import Collect
 
 MESSAGE = bytes(range(100))
@@ -62,6 +62,42 @@ def test_what_is_announced_too_large_is_not_begun(inbox, tmp_path, refused):
     assert opened(inbox, name="stranger")[0] is None
     assert refused == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_what_is_announced_empty_is_not_begun(inbox, tmp_path, size):
+    assert opened(inbox, size)[0] is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_guest_has_no_more_than_so_many_streams_open(inbox, tmp_path, refused):
+    streams = [opened(inbox) for _ in range(MOST_STREAMS)]
+    assert opened(inbox)[0] is None
+    assert len(list(tmp_path.iterdir())) == MOST_STREAMS
+    assert refused == []  # what it sent before may still become whole
+    for _ in range(2):  # FLARE may end a stream twice; it is given back once
+        streams[0][0].finalize(streams[0][1], context())
+    streams[0] = opened(inbox)
+    assert streams[0][0] is not None
+    assert opened(inbox)[0] is None
+    for receiver, about in streams:
+        receiver.finalize(about, context())
+    assert not any(inbox.streams.values())
+
+
+def test_streams_are_counted_by_guest(tmp_path):
+    inbox = Inbox(tmp_path, 100, lambda name: True, lambda name: None)
+    streams = [opened(inbox) for _ in range(MOST_STREAMS)] + [opened(inbox, name="telco")]
+    assert all(receiver is not None for receiver, _ in streams)
+    for receiver, about in streams:
+        receiver.finalize(about, context())
+
+
+def test_a_stream_without_a_file_is_not_counted(tmp_path):
+    inbox = Inbox(tmp_path / "nowhere", 100, lambda name: True, lambda name: None)
+    with pytest.raises(OSError, match="nowhere"):
+        opened(inbox)
+    assert not any(inbox.streams.values())
 
 
 def test_streams_side_by_side_are_counted_together_and_cut_off(inbox, tmp_path, refused):

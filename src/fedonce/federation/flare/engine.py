@@ -62,6 +62,8 @@ class NvflareEngine:
         Seconds without a sign after which a job is given up.
     max_message : int
         Bytes of the largest file that is taken of a guest: the server cuts off what is larger.
+    max_memory : int, optional
+        Bytes of memory that a guest's values of a round may take. Default: a quarter of the machine's.
     """
 
     kit: Kit
@@ -74,6 +76,7 @@ class NvflareEngine:
     ask_rounds: Callable[[Rounds], Mapping[str, Request]] | None = None
     silence: float = SILENCE
     max_message: int = MESSAGE_LIMIT
+    max_memory: int | None = None
     statuses: dict[str, GuestStatus] = field(default_factory=dict, init=False)
     tuned: dict[str, str] = field(default_factory=dict, init=False)  # guests that closed rounds, and their new model
     gradients: dict[str, bytes] = field(default_factory=dict, init=False, repr=False)
@@ -348,7 +351,7 @@ class NvflareEngine:
             told = self.queue.say(status, "fetch", turn=self.turn)
             if told is not None and told.get("state") == "here":
                 values = base64.b64decode(told.get("message") or "")
-                answer, reason = _readable(values, status.guest, self.asked[status.guest].dim)
+                answer, reason = _readable(values, status.guest, self.asked[status.guest].dim, self.max_memory)
                 if not reason:
                     return answer
             if (told is not None and told.get("state") != "waiting") or time.monotonic() >= end:
@@ -365,11 +368,11 @@ class NvflareEngine:
         self.watch(replace(status, state="lost", reason=reason))
 
 
-def _readable(answer: bytes, guest: str, dim: int) -> tuple[bytes, str]:
+def _readable(answer: bytes, guest: str, dim: int, max_memory: int | None) -> tuple[bytes, str]:
     """Return a guest's answer, and what is wrong with it; one that cannot be read costs the guest its place, not the training."""
     try:
         if answer:
-            Representation.from_bytes(answer, guest, dim)
+            Representation.from_bytes(answer, guest, dim, max_memory)
         return answer, ""
     except MessageError as error:
         return answer, plain(error)

@@ -161,7 +161,7 @@ class HostRun:
         received, least = self.folder / RECEIVED, self.file.min_guests
         engine = NvflareEngine(
             self.kit, asked, end, received, least, check, self._watch, silence=self.file.silence,
-            max_message=self.file.max_message,
+            max_message=self.file.max_message, max_memory=self.file.max_memory,
         )  # fmt: skip
         try:
             yield engine
@@ -185,7 +185,8 @@ class HostRun:
 
     def _check(self, guest: str, data: bytes) -> None:
         """Raise where a message cannot be used, or is about none of the host's rows."""
-        message = Representation.from_bytes(data, guest, self.file.learn_settings(guest)["dim"])  # fewer, never more
+        dim = self.file.learn_settings(guest)["dim"]  # fewer, never more
+        message = Representation.from_bytes(data, guest, dim, self.file.max_memory)
         if message.run != self.file.run:
             raise MessageError(f"its message belongs to run {message.run!r}, this is run {self.file.run!r}")
         if self.party.ledger is not None:
@@ -379,14 +380,15 @@ def predict(
     }  # fmt: skip
 
     def check(guest: str, data: bytes) -> None:
-        message = Representation.from_bytes(data, guest, party.dims[guest])
+        message = Representation.from_bytes(data, guest, party.dims[guest], party.max_memory)
         if message.maker != party.makers[guest]:
             raise MessageError("its values are not made by the model of the training; train again")
         HostRows(own.n_rows, own.ids, party.secret, party.forms, party.agreed).match(message)
 
     log = Log(model_folder(model / FOLDER) / EVENTS, watch, "predict")
     folder = model / FOLDER / f"predictions-{secrets.token_hex(4)}"
-    engine = NvflareEngine(opened, asked, end, folder, 0, check, log, max_message=facts["max_message"])
+    limits = {"max_message": facts["max_message"], "max_memory": facts["max_memory"]}
+    engine = NvflareEngine(opened, asked, end, folder, 0, check, log, **limits)
     try:
         prediction = protocol.predict(party, own, engine)
     finally:

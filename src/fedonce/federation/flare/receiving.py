@@ -19,6 +19,8 @@ from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.streaming import ConsumerFactory, ObjectConsumer
 from nvflare.app_common.streamers.file_streamer import KEY_DATA, KEY_EOF, KEY_FILE_LOCATION, KEY_FILE_SIZE
 
+MOST_STREAMS = 8  # files that a guest may have open at a time: one is enough, others are of tries it gave up
+
 
 class Inbox(ConsumerFactory):  # type: ignore[misc]
     """Gives each stream a file in a folder, and counts what a guest has under way in all of its streams.
@@ -41,18 +43,37 @@ class Inbox(ConsumerFactory):  # type: ignore[misc]
         self.folder, self.limit, self.wanted, self.too_large = folder, limit, wanted, too_large
         self.lock = threading.Lock()
         self.under_way: Counter[str] = Counter()
+        self.streams: Counter[str] = Counter()
 
     def get_consumer(self, stream_ctx: dict[str, Any], fl_ctx: FLContext) -> Receiver | None:
-        """Return what takes a new stream; nothing is taken of who is not asked, or announces too much."""
+        """Return what takes a new stream; nothing is taken of who is not asked, announces too much, or has too many open."""
         name, size = fl_ctx.get_peer_context().get_identity_name(), stream_ctx.get(KEY_FILE_SIZE)
         if not self.wanted(name):
             return None
         if type(size) is not int or size > self.limit:
             self.too_large(name)
             return None
+        if size < 1 or not self._open(name):
+            return None
         path = self.folder / str(uuid.uuid4())
         stream_ctx[KEY_FILE_LOCATION] = str(path)
-        return Receiver(self, name, path, size)
+        try:
+            return Receiver(self, name, path, size)
+        except OSError:  # FLARE finalizes no stream that has no receiver
+            self.closed(name)
+            raise
+
+    def _open(self, name: str) -> bool:
+        """Count a stream of a guest, where it may have one more."""
+        with self.lock:
+            free = self.streams[name] < MOST_STREAMS
+            self.streams[name] += free
+        return free
+
+    def closed(self, name: str) -> None:
+        """Count a stream no longer."""
+        with self.lock:
+            self.streams[name] -= 1
 
     def take(self, name: str, count: int) -> None:
         """Count what a guest sends; raise where it is too much."""
@@ -94,7 +115,10 @@ class Receiver(ObjectConsumer):  # type: ignore[misc]
 
     def finalize(self, stream_ctx: dict[str, Any], fl_ctx: FLContext) -> None:
         """Close the file, and remove what is not whole."""
+        if self.file.closed:
+            return  # a stream is given back once
         self.file.close()
+        self.inbox.closed(self.name)
         self.inbox.give_back(self.name, self.counted)
         if self.counted != self.size:
             self.path.unlink(missing_ok=True)
