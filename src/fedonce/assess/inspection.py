@@ -25,8 +25,8 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
     """Return all that a message, or a file of an alignment, says; a sealed one needs the key that it was sealed to."""
     try:
         raw = envelope.read_bytes(path, "message", look=None if key is not None else _stop_at_sealed)
-    except _SealedFile as sealed_file:
-        return {"file": str(path), "bytes": sealed_file.size, "sealed": "yes: only the receiver can read it (--key)"}
+    except _SealedError as found:
+        return {"file": str(path), "bytes": found.size, "sealed": "yes: only the receiver can read it (--key)"}
     try:
         data = raw if key is None or envelope.kind_of(raw) != "sealed" else unseal(raw, key)
         about = _ALIGNMENT.get(envelope.kind_of(data) or "")
@@ -40,7 +40,7 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
     return describe_message(message, len(raw), str(path), data is not raw, verify)
 
 
-class _SealedFile(Exception):
+class _SealedError(Exception):
     """A file is sealed and there is no key: the rest of it need not be read."""
 
     def __init__(self, size: int) -> None:
@@ -50,7 +50,7 @@ class _SealedFile(Exception):
 
 def _stop_at_sealed(start: bytes, size: int) -> None:
     if envelope.kind_of(start) == "sealed":
-        raise _SealedFile(size)
+        raise _SealedError(size)
 
 
 def _request(data: bytes) -> dict[str, Any]:
