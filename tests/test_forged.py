@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.numpy import save as save_tensors
 
-from fedonce import FedOnceError, Guest, Host, Recipe
+from fedonce import FedOnceError, Guest, Host, InputError, Recipe
 from fedonce.data.schema import Reading
 from fedonce.learners import NAT, PCA, Autoencoder
 from fedonce.party import storage
@@ -174,3 +174,31 @@ def test_sizes_in_settings_take_no_memory(models, tmp_path, monkeypatch, which, 
     monkeypatch.setattr(torch.nn.Linear, "__init__", counted)
     with pytest.raises(FedOnceError):
         use(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"edges": [0] * 7},
+        {"tails": [0]},
+        {"edges": [[0, 0]]},
+        {"edges": [-1, 0]},
+        {"tails": [0, N + 1]},
+        {"quantiles": []},
+        {"quantiles": [], "edges": [], "tails": []},
+        {"quantiles": [[0.0] * 21]},
+        {"quantiles": [[1e300] * 21] * 2},
+        {"quantiles": [list(range(21, 0, -1))] * 2},
+        {"rows": 10**30},
+        {"rows": 10**18},
+        {"rows": -1},
+    ],
+)
+def test_figures_that_no_message_has_are_refused(models, tmp_path, change):
+    """They would fail in the midst of a prediction, or keep it busy for ever."""
+    folder, kind, _ = models[3]
+    stored = storage.load(folder, kind)
+    stored.settings["seen"]["shop"].update(change)
+    storage.save(tmp_path, stored)
+    with pytest.raises(InputError, match="cannot be read .*its (figures|quantiles|counts)"):
+        Host.load(tmp_path)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from fedonce.data.table import Table
 from fedonce.jobs.steps import purse
 from fedonce.learners import PCA
 from fedonce.messages import keys as crypto
+from fedonce.messages.envelope import SEALED
 from fedonce.privacy.budget import calibrate
 from fedonce.rows import alignment
 from fedonce.rows.ids import Naming, fingerprint
@@ -98,6 +100,20 @@ def test_a_sealed_message_is_opened_with_the_key_it_was_sealed_to(message, keys,
     assert (opened["sealed"], opened["bytes"]) == ("yes, opened here", path.stat().st_size)
     with pytest.raises(MessageError, match=rf"sealed to another key.*\({path}\)"):
         inspect(path, keys["shop"])
+
+
+def test_a_sealed_message_without_a_key_is_not_read(tmp_path):
+    """Its first bytes tell; the file here has 3 GB of nothing, and takes no memory."""
+    path, size = tmp_path / "m", 3 * 10**9
+    with open(path, "wb") as file:
+        file.write(SEALED)
+        file.truncate(size)
+    tracemalloc.start()
+    told = inspect(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (told["bytes"], told["sealed"]) == (size, "yes: only the receiver can read it (--key)")
+    assert most < 10**7
 
 
 def test_what_is_no_message(tmp_path):

@@ -175,3 +175,24 @@ def test_dates_too_far_away_are_refused_and_never_other_dates(unit):
         Table.of(dates)
     near = np.array([[1000], [-1000], [np.iinfo(np.int64).min]], f"M8[{unit}]")  # the last is NaT
     assert np.array_equal(Table.of(near).columns[0], near[:, 0].astype("M8[us]"), equal_nan=True)
+
+
+@pytest.mark.parametrize("values", [[10**400] * 3, [10**400] * 3 + ["x"], [-(10**5000), 1.5], [10**5000, "x"]])
+@pytest.mark.parametrize("form", [lambda v: pd.DataFrame({0: v}), lambda v: np.array([[each] for each in v], object)])
+def test_whole_numbers_that_are_no_floats_are_refused(values, form):
+    with pytest.raises(
+        InputError, match=r"^Column 0 has a whole number beyond 1\.8e308, .*; divide the column"
+    ) as caught:
+        Table.of(form(values))
+    assert "000" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rest", [[], [1.5], ["x"]])
+def test_a_decimal_that_cannot_be_compared_is_refused(rest):
+    with pytest.raises(InputError, match="sNaN.*cannot be compared; write None or NaN"):
+        Table.of(pd.DataFrame({"a": [Decimal("sNaN"), *rest]}))
+
+
+def test_durations_among_text_are_text():
+    made = Table.of(np.array([[np.timedelta64(1, "s")], ["x"]], object)).columns[0]
+    assert made.tolist() == ["1 seconds", "x"]

@@ -474,3 +474,14 @@ def test_names_that_look_alike_are_refused_unless_the_model_has_them(tmp_path):
     assert FilesEngine("june", [path], members=[old]).represent() == {old: data}
     assert FilesEngine("june", kept={old: data}).learn() == {old: data}
     assert Representation.from_bytes(data).party == old
+
+
+def test_a_key_to_verify_a_name_that_nobody_can_have_is_refused(keys, tmp_path):
+    """But for guests of a model from an earlier version."""
+    sent = signed(message(), keys["shop"][0]).to_bytes()
+    path, verify = put(tmp_path, "shop.fedonce", sent), {"\u0455hop": keys["shop"][1]}
+    for call in ("learn", "represent"):
+        with pytest.raises(InputError, match=r"--verify\) must be ASCII .*'\\u0455hop': .* looks like 's'"):
+            getattr(FilesEngine("june", [path], verify=verify), call)()
+    with pytest.raises(MessageError, match="none for it"):
+        FilesEngine("june", [path], verify=verify, members=["\u0455hop"]).represent()

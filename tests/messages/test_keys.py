@@ -62,7 +62,13 @@ def test_keys_are_never_overwritten(tmp_path, ending):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
 
 
-@pytest.mark.parametrize("name", ["", "../bank", "a/b", ".hidden", "a\nb", "-x", "a:b"])
+def test_a_name_that_looks_like_anothers_gets_no_keys(tmp_path):
+    with pytest.raises(InputError, match=r"'\\u0455hop': .* is CYRILLIC SMALL LETTER DZE, which looks like 's'"):
+        crypto.new_keys("\u0455hop", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["", "../bank", "a/b", ".hidden", "a\nb", "-x", "a:b", "the shop", "shop."])
 def test_a_name_must_fit_a_file(tmp_path, name):
     with pytest.raises(InputError, match="'name' parameter"):
         crypto.new_keys(name, tmp_path)
@@ -122,6 +128,30 @@ def test_damaged_keys(tmp_path, keys, change, told):
     path.write_bytes(change((keys / "bank.pub").read_bytes()))
     with pytest.raises(InputError, match=told):
         crypto.read_public(path)
+
+
+@pytest.mark.parametrize("lines", [b"-----BEGIN A-----" * 3855, b"-----BEGIN " * 5900])
+def test_beginnings_without_an_end_are_soon_given_up(tmp_path, monkeypatch, lines):
+    """The finding: 64 kB of them took seconds, as the end of each was looked for."""
+    looked, path = [], tmp_path / "bank.pub"
+    path.write_bytes(lines)
+
+    class Counted(bytes):
+        def find(self, *given):
+            looked.append(given)
+            return super().find(*given)
+
+    read = crypto.read_file
+    monkeypatch.setattr(crypto, "read_file", lambda *given: Counted(read(*given)))
+    with pytest.raises(InputError, match="no PEM file"):
+        crypto.read_public(path)
+    assert 0 < len(looked) <= 3 * crypto.MOST_BLOCKS
+
+
+def test_text_around_keys_is_no_matter(tmp_path, keys):
+    path = tmp_path / "bank.pub"
+    path.write_bytes(b"-----BEGIN OTHER-----\nnotes\n" + (keys / "bank.pub").read_bytes() + b"-----BEGIN ")
+    assert crypto.read_public(path) == public(keys)
 
 
 def test_keys_with_a_password_are_refused(tmp_path):

@@ -99,6 +99,30 @@ def test_figures_come_back_from_json(rows):
         assert again.oddities(guest.represent(odd)) == seen.oddities(guest.represent(odd)) != []
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
+def test_figures_must_be_finite(rows, value):
+    content = learnt(rows)[1].to_json()
+    content["quantiles"][0][-1] = value
+    with pytest.raises(ValueError, match="quantiles"):
+        Seen.from_json(content)
+
+
+@pytest.mark.parametrize("rows_then", [2 * 10**7, drift.ROW_LIMIT])
+def test_very_many_rows_are_counted_as_fewer(rows, rows_then, monkeypatch):
+    """What is odd stays odd and what is not does not, and no chance is computed for more rows than a moment allows."""
+    guest, seen = learnt(rows)
+    most, asked = drift.stats.hypergeom.sf, []
+    monkeypatch.setattr(drift.stats.hypergeom, "sf", lambda *given: asked.append(given[1]) or most(*given))
+    times = rows_then // seen.rows
+    many = replace(seen, checksum="", rows=rows_then, edges=seen.edges * times, tails=seen.tails * times)
+    assert many.oddities(guest.represent(rows)) == []
+    for change in (rows * 100, rows[:1] + 0 * rows):
+        assert (
+            many.oddities(guest.represent(change)) == replace(seen, checksum="").oddities(guest.represent(change)) != []
+        )
+    assert max(asked) <= 2 * drift.COUNTED
+
+
 def test_check_warns_or_refuses_by_name(rows, caplog):
     guest, seen = learnt(rows)
     odd = guest.represent(rows * 100)

@@ -2,13 +2,24 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from fedonce import NCF, Guest, Host, InputError, MessageError, Recipe, Representation
+from fedonce import (
+    NCF,
+    FedOnceClassifier,
+    FedOnceRegressor,
+    Guest,
+    Host,
+    InputError,
+    MessageError,
+    Recipe,
+    Representation,
+)
 from fedonce.data.table import Table
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.messages.codecs import find
@@ -259,3 +270,39 @@ def test_a_guest_with_embeddings_represents_rows_one_by_one(learner):
 def test_an_autoencoder_does_not_rebuild_codes():
     with pytest.raises(InputError, match="'network' parameter of Autoencoder must be no NCF"):
         Guest("shop", Autoencoder(network=NCF((8, 8), (16,)))).learn(ratings()[0])
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (["SECRET"], "single values, one per row. Got a list in row 0"),
+        (("SECRET",), "Got a tuple in row 0"),
+        ({"SECRET": 1}, "Got a dict in row 0"),
+        (np.array(["SECRET", "SECRET"]), "Got a ndarray in row 0"),
+        (10**400, "a whole number beyond 1.8e308"),
+        (Decimal("sNaN"), "write None or NaN"),
+    ],
+)
+def test_labels_that_are_no_single_values_are_refused_without_content(task, cell, said):
+    X, _ = make_table(20)
+    for y in (pd.Series([cell] * 20), pd.Series([cell, 1] * 10)):
+        with pytest.raises(InputError, match=said) as caught:
+            Host("bank", task).aggregate(X, y, [])
+        assert "SECRET" not in str(caught.value)
+
+
+def test_labels_that_are_text_are_no_numbers():
+    X, _ = make_table(20)
+    with pytest.raises(InputError, match="must be numbers for regression") as caught:
+        Host("bank", "regression").aggregate(X, pd.Series(["SECRET", "x"] * 10), [])
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("estimator", [FedOnceClassifier, FedOnceRegressor])
+@pytest.mark.parametrize(("cell", "said"), [(["SECRET"], "must be single values"), (10**400, "a whole number beyond")])
+def test_estimators_refuse_such_labels_too(estimator, cell, said):
+    X, _ = make_table(20)
+    with pytest.raises(InputError, match=said) as caught:
+        estimator(2).fit(X, pd.Series([cell] * 20))
+    assert "SECRET" not in str(caught.value)

@@ -23,9 +23,10 @@ FORMS = {
 
 def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey | None = None) -> dict[str, Any]:
     """Return all that a message, or a file of an alignment, says; a sealed one needs the key that it was sealed to."""
-    raw = envelope.read_bytes(path, "message")
-    if envelope.kind_of(raw) == "sealed" and key is None:
-        return {"file": str(path), "bytes": len(raw), "sealed": "yes: only the receiver can read it (--key)"}
+    try:
+        raw = envelope.read_bytes(path, "message", look=None if key is not None else _stop_at_sealed)
+    except _SealedError as found:
+        return {"file": str(path), "bytes": found.size, "sealed": "yes: only the receiver can read it (--key)"}
     try:
         data = raw if key is None or envelope.kind_of(raw) != "sealed" else unseal(raw, key)
         about = _ALIGNMENT.get(envelope.kind_of(data) or "")
@@ -37,6 +38,19 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
     except MessageError as error:
         raise MessageError(f"{error} ({path})") from None
     return describe_message(message, len(raw), str(path), data is not raw, verify)
+
+
+class _SealedError(Exception):
+    """A file is sealed and there is no key: the rest of it need not be read."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
+
+
+def _stop_at_sealed(start: bytes, size: int) -> None:
+    if envelope.kind_of(start) == "sealed":
+        raise _SealedError(size)
 
 
 def _request(data: bytes) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from fedonce.data.table import Table
+from fedonce.data.table import TOO_LARGE, Table
 from fedonce.errors import InputError, shown
 
 
@@ -50,7 +50,11 @@ def labels_of(y: Any, owner: str, dtype: type | None = None) -> NDArray[Any]:
     check_one_column(y)
     try:
         return np.asarray(column_or_1d(y, dtype=dtype, warn=True))
+    except OverflowError:
+        raise InputError(f"The labels y of {owner} have {TOO_LARGE}; divide them by a constant.") from None
     except ValueError as error:
+        if "with a sequence" in str(error):
+            raise InputError(f"The labels y of {owner} must be single values, one per row. Got lists.") from None
         if "could not convert" not in str(error):
             raise
     raise InputError(f"The labels y of {owner} must be numbers. Got text among them; use a classifier for classes.")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import sys
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -245,6 +246,8 @@ def _from_objects(values: NDArray[Any], name: Hashable) -> Numbers | Categories 
                 f"Column {name!r} holds a {type(value).__name__}; "
                 "each value, like a function's argument, must be a string or a number."
             )
+        if is_too_large(value):
+            raise InputError(f"Column {name!r} has {TOO_LARGE}; divide the column by a constant, or make it text.")
     if len(known) and all(isinstance(value, _DATES) for value in known):
         try:
             return _dates(objects, missing)
@@ -300,11 +303,24 @@ def _number(value: Any) -> float:
     return value.total_seconds() if isinstance(value, datetime.timedelta) else float(value)
 
 
+TOO_LARGE = "a whole number beyond 1.8e308, which nothing here can hold"
+
+
+def is_too_large(value: object) -> bool:
+    """Tell a whole number that is no float: Python's have no limit."""
+    return isinstance(value, int) and abs(value) > sys.float_info.max
+
+
 def is_missing(value: object) -> bool:
     """Tell None, NaN and pandas' NA, which are the values that do not equal themselves."""
     if value is None:
         return True
-    equal = value == value
+    try:
+        equal = value == value
+    except InvalidOperation:
+        raise InputError(
+            "There is a Decimal('sNaN') among the values, which cannot be compared; write None or NaN where a value is missing."
+        ) from None
     return not isinstance(equal, bool | np.bool_) or not equal
 
 
@@ -314,6 +330,10 @@ def as_text(value: object) -> str:
         return value.decode("utf-8", "replace")
     if isinstance(value, str):
         return str(value)
-    if isinstance(value, bool | int | float | np.generic) and np.isfinite(value) and value == int(value):
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, np.timedelta64):  # numpy's durations are whole numbers, and cannot be compared with one
+        return str(value)
+    if isinstance(value, float | np.generic) and np.isfinite(value) and value == int(value):
         return str(int(value))
     return str(value)

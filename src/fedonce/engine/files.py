@@ -141,7 +141,14 @@ class FilesEngine:
                 "the key out."
             )
 
+    def _refuse_foreign_names(self) -> None:
+        """Refuse keys to verify a name that no party can have, unless the model has it from an earlier version."""
+        for name in self.verify:
+            if not is_party_name(name) and name not in self.members and name not in self.kept:
+                raise InputError(f"The name of a key to verify (--verify) must be {MUST_BE}. Got {why_not(name)}.")
+
     def _collect(self, check_keys: Callable[[], None]) -> dict[str, bytes]:
+        self._refuse_foreign_names()
         if self.inbox is not None and not self.inbox.is_dir():
             raise InputError(
                 f"The inbox {self.inbox} is no folder; make it, or name the folder in which messages arrive."

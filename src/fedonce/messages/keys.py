@@ -11,7 +11,7 @@ import re
 import secrets
 import stat
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
-from fedonce.messages.envelope import SEALED, is_name
+from fedonce.messages.envelope import SEALED
+from fedonce.messages.names import check_name, is_party_name
 from fedonce.system.disk import read_file, write_file, write_pair
 from fedonce.system.extras import require
 
@@ -28,7 +29,8 @@ LEAST_SECRET = 16  # bytes
 SECRET_BYTES = 32
 _WHO = "Keys, signatures and sealing need"
 FILE_LIMIT = 2**16  # bytes; key files have a few hundred
-_BLOCK = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
+MOST_BLOCKS = 8  # of a key file; two are needed
+_BEGIN, _DASHES = b"-----BEGIN ", b"-----"
 _SIGNATURE = re.compile(r"([0-9a-f]{128}):([0-9a-f]{128})")
 
 
@@ -139,6 +141,7 @@ def new_keys(name: str, folder: str | Path = ".") -> tuple[Path, Path]:
 
     A private key whose public one is missing, as an interruption leaves it, gets that.
     """
+    check_name("fedonce keys new", "name", name)
     if not is_file_name(name):
         raise parameter_error("fedonce keys new", "name", "a name that can be a file's, as in bank", name)
     private, public = Path(folder) / f"{name}.key", Path(folder) / f"{name}.pub"
@@ -213,7 +216,7 @@ def read_public(path: str | Path) -> PublicKey:
 
 def is_file_name(name: object) -> bool:
     """Tell whether a party's name can be part of a file's name on any system; a name from outside may hold a path."""
-    return is_name(name) and not re.search(r'[/\\:*?"<>|]|^[. -]|[. ]$', str(name))
+    return isinstance(name, str) and is_party_name(str(name)) and not name.endswith(".")
 
 
 def _new_pem() -> tuple[bytes, bytes]:
@@ -257,7 +260,7 @@ def _blocks(path: str | Path, private: bool) -> list[bytes]:
     """Return the PEM blocks of a file, all of the wanted side."""
     what = "private key" if private else "public key"
     data = read_file(path, what, FILE_LIMIT)
-    blocks = [(match[1].endswith(b"PRIVATE KEY"), match[0]) for match in _BLOCK.finditer(data)]
+    blocks = [(label.endswith(b"PRIVATE KEY"), block) for label, block in _pem_blocks(data)]
     if not blocks:
         raise InputError(f"The {what} {path} is no PEM file; make keys with `fedonce keys new`.")
     if private and not any(is_private for is_private, _ in blocks):
@@ -268,6 +271,22 @@ def _blocks(path: str | Path, private: bool) -> list[bytes]:
             "If it came from somebody else, tell them: it is no longer private."
         )
     return [block for _, block in blocks]
+
+
+def _pem_blocks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the label and the whole of each PEM block; no more than some beginnings are looked at, as data may be all of them."""
+    at = 0
+    for _ in range(MOST_BLOCKS):
+        begin = data.find(_BEGIN, at)
+        labelled = data.find(_DASHES, begin + len(_BEGIN))
+        if begin < 0 or labelled < 0:
+            return
+        label = data[begin + len(_BEGIN) : labelled]
+        ending, at = b"-----END " + label + _DASHES, labelled
+        end = data.find(ending, labelled)
+        if end >= 0:
+            at = end + len(ending)
+            yield label, data[begin:at]
 
 
 def _load(path: str | Path, side: str, blocks: Iterable[bytes], load: Callable[[bytes], Any]) -> list[Any]:

@@ -32,13 +32,15 @@ MOST_VALUES = 32  # values per row that are compared; further ones are not
 MOST_ROWS = 20_000  # rows that quantiles are taken from
 STEPS = 20  # quantiles are 5 % apart
 LOW, HIGH = 1, STEPS - 1  # the quantiles of 5 % and 95 %
+ROW_LIMIT = 2**40  # rows that a message can have; figures of more are no figures
+COUNTED = 10**7  # rows that chances are computed for; of more, shares of so many are taken
 
 Values = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a guest's message looked like at training: figures by value of a row, none of a single row.
+    """What a guest's message looked like at training: figures by value of a row. The least and the greatest are of single rows.
 
     Attributes
     ----------
@@ -47,7 +49,7 @@ class Seen:
     rows : int
         Rows that it has.
     quantiles : array of shape (values per row, 21)
-        Of each value, from the least to the greatest in steps of 5 %.
+        Of each value, in steps of 5 %: the first is its least and the last its greatest in any row, as they are in the message.
     edges, tails : arrays
         In how many rows each value is the least or the greatest; in how many it is outside the quantiles of 5 % and 95 %.
     """
@@ -77,10 +79,23 @@ class Seen:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Seen:
-        """Take them back."""
-        counts = (np.array(content[name], np.int64) for name in ("edges", "tails"))
-        quantiles = np.array(content["quantiles"], np.float32).reshape(-1, STEPS + 1)
-        return cls(str(content["checksum"]), int(content["rows"]), quantiles, *counts)
+        """Take them back; ValueError where they cannot be the figures of a message."""
+        edges, tails = (np.array(content[name], np.int64) for name in ("edges", "tails"))
+        with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
+            quantiles = np.array(content["quantiles"], np.float32).reshape(-1, STEPS + 1)
+        seen = cls(str(content["checksum"]), int(content["rows"]), quantiles, edges, tails)
+        seen._check()
+        return seen
+
+    def _check(self) -> None:
+        """Refuse figures that no message has: comparing with them would fail, or take for ever."""
+        if not 0 <= self.rows <= ROW_LIMIT:
+            raise ValueError("its figures of a guest's message are of an impossible number of rows")
+        if not np.isfinite(self.quantiles).all() or (np.diff(self.quantiles.astype(np.float64), axis=1) < 0).any():
+            raise ValueError("its quantiles of a guest's message must be numbers that ascend")
+        for counts in (self.edges, self.tails):
+            if counts.shape != (len(self.quantiles),) or ((counts < 0) | (counts > self.rows)).any():
+                raise ValueError("its counts of a guest's rows must be one per value, and at most all rows")
 
     def oddities(self, message: Representation) -> list[str]:
         """Say in what a message for prediction differs from that of the training; nothing where chance could be the reason."""
@@ -118,7 +133,9 @@ class Seen:
 
         If the rows of both came from one place, which of them are here and which there would be a draw without replacement.
         """
-        chance = stats.hypergeom.sf(now - 1, rows + self.rows, now + then, rows) * len(now)
+        here, there = _scaled(now, rows), _scaled(then, self.rows)
+        drawn, others = min(rows, COUNTED), min(self.rows, COUNTED)
+        chance = stats.hypergeom.sf(here - 1, drawn + others, here + there, drawn) * len(now)
         odd = (chance < CHANCE) & (now / rows >= then / self.rows + most)
         if not odd.any():
             return ""
@@ -142,12 +159,12 @@ class Seen:
 
     def _chance_of_window(self, values: Values, low: Values, high: Values, spread: NDArray[np.bool_]) -> float:
         """Return at most how probable it is that so many of the rows lie so close together, by the value that says most."""
-        rows, least = len(values), 1.0
+        rows, others, least = min(len(values), COUNTED), min(self.rows, COUNTED), 1.0
         for j, quantiles in enumerate(self.quantiles[spread]):
-            inside = int(((values[:, j] >= low[j]) & (values[:, j] <= high[j])).sum())
-            then = int(np.ceil(_mass(quantiles, low[j], high[j]) * self.rows))
+            inside = int(_scaled(((values[:, j] >= low[j]) & (values[:, j] <= high[j])).sum(), len(values)))
+            then = int(np.ceil(_mass(quantiles, low[j], high[j]) * others))
             # The ends of the window are two of the rows, any two; the others must fall between them.
-            between = stats.hypergeom.sf(inside - 3, rows + self.rows - 2, inside + then - 2, rows - 2)
+            between = stats.hypergeom.sf(inside - 3, rows + others - 2, inside + then - 2, rows - 2)
             least = min(least, float(rows**2 * between)) if rows > 2 else 1.0
         return least
 
@@ -156,6 +173,11 @@ def _mass(quantiles: Values, low: Any, high: Any) -> Any:
     """Return at most which share of the training's rows lies between two values, by the quantiles."""
     first = np.maximum(np.searchsorted(quantiles, low, "left") - 1, 0)
     return (np.minimum(np.searchsorted(quantiles, high, "right"), STEPS) - first) / STEPS
+
+
+def _scaled(counts: Any, rows: int) -> Any:
+    """Return counts among `rows` as if there were at most COUNTED of them: fewer rows never make chance less probable."""
+    return counts if rows <= COUNTED else np.floor(counts * (COUNTED / rows)).astype(np.int64)
 
 
 def _beyond(values: Values, quantiles: Values) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedonce import hostmodels
 from fedonce.data.preparation import Preparation, Public, as_bounds
 from fedonce.data.schema import Reading
-from fedonce.data.table import Table, as_text, is_missing
+from fedonce.data.table import TOO_LARGE, Table, as_text, is_missing, is_too_large
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error, quoted, shown
 from fedonce.hostmodels import Examples, HostModel
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
@@ -229,6 +229,7 @@ class Host:
                 "(Found input variables with inconsistent numbers of samples.)"
             )
         if values.dtype == object:
+            _check_label_cells(values)
             bad = np.array([is_missing(value) for value in values])
         else:
             bad = ~np.isfinite(values) if values.dtype.kind == "f" else np.zeros(n_rows, bool)
@@ -248,7 +249,7 @@ class Host:
             return
         if self.task == "regression" and self.labels is None:
             with np.errstate(over="ignore", invalid="ignore"):
-                if not np.isfinite(values.astype(np.float64).var()):
+                if not np.isfinite(_as_numbers(values).var()):
                     raise InputError("The labels y are too large to scale; divide them by a constant.")
             return
         try:
@@ -365,6 +366,25 @@ def check_labels(labels: Any, task: str) -> NDArray[Any]:
             f"Got {shown(labels)}."
         )
     return np.unique(np.asarray(labels))
+
+
+def _check_label_cells(values: NDArray[Any]) -> None:
+    """Refuse labels of which one is many: no error may show them, and nothing could save them."""
+    for row, value in enumerate(values):
+        if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+            kind = type(value).__name__
+            raise InputError(f"The labels y must be single values, one per row. Got a {kind} in row {row}.")
+        if is_too_large(value):
+            raise InputError(
+                f"The labels y have {TOO_LARGE}, in row {row}; divide them by a constant, or make them text."
+            )
+
+
+def _as_numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError("The labels y must be numbers for regression; for classes, use classification.") from None
 
 
 def check_memory(n_rows: int, n_values: int, limit: int | None = None) -> None:

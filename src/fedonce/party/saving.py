@@ -22,7 +22,7 @@ from fedonce.messages.codecs import Codec
 from fedonce.messages.names import kept
 from fedonce.messages.representation import Representation
 from fedonce.party import storage
-from fedonce.party.drift import Seen
+from fedonce.party.drift import MOST_VALUES, Seen
 from fedonce.party.storage import Stored, Tensors
 from fedonce.party.tuned import Tuned
 from fedonce.privacy import LocalNoise
@@ -221,6 +221,10 @@ def _try_host(host: HostState, weights: Tensors) -> None:
     known = (host.offset, host.spread, *host.overlap.values())
     if not all(type(value) in (int, float) and abs(value) < math.inf for value in known):
         raise ValueError("its figures must be numbers")
+    if any(
+        seen.rows and len(seen.quantiles) != min(host.dims[party], MOST_VALUES) for party, seen in host.seen.items()
+    ):
+        raise ValueError("its figures of a guest's message must be one per value of a row")
     guests = np.zeros((1, sum(host.dims.values())), np.float32), np.ones((1, len(host.dims)), np.float32)
     outputs = host.outputs_of(_one_row(host.preparation, weights), *guests)
     if host.classes is not None and outputs.shape != (1, len(host.classes)):
