@@ -40,12 +40,12 @@ def test_fit_prints_what_leaves_and_what_an_attack_rebuilds(fresh):
     assert result.code == 0
     for line in (
         "What leaves the house:",
-        f"bytes          {size(fresh, f'shop/{MESSAGE}'):,}",
-        "party          shop",
-        f"rows           {N - 10}",
-        "learner        pca",
-        "ids            keyed hashes",
-        "model folder   shop (stays here)",
+        f"bytes           {size(fresh, f'shop/{MESSAGE}'):,}",
+        "party           shop",
+        f"rows            {N - 10}",
+        "learner         pca",
+        "ids             keyed hashes",
+        "model folder    shop (stays here)",
         "How well a plain attack rebuilds each column",
     ):
         assert line in result.out

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedonce import InputError, Privacy
-from fedonce.hostmodels.network import PRIVATE_CLASSES
+from fedonce import InputError, Privacy, hostmodels
 from fedonce.learners import PCA
 from fedonce.party import purses
 
@@ -12,7 +11,8 @@ ROWS = {"bank": 400, "shop": 400, "telco": 0}
 
 def divided(**given):
     privacy = Privacy(**{"epsilon": 4.0, "accountant": "rdp"} | given)
-    return purses.divide(privacy, "bank", PRIVATE_CLASSES, {"shop": PCA(), "telco": PCA()}, ROWS, "Me")
+    model, guests = hostmodels.make("network"), {"shop": PCA(), "telco": PCA()}
+    return purses.divide(privacy, "bank", model, "classification", guests, ROWS, "Me")
 
 
 def test_a_party_without_rows_has_no_purse_and_no_share():

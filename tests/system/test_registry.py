@@ -20,7 +20,7 @@ from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS
 from fedonce.system import registry
 from fedonce.system.registry import BuiltIn, Registry, one_of
-from tests.federation.desks import a_desk, asks
+from tests.federation.responders import a_responder, asks
 
 CODE = """
 from dataclasses import dataclass, field
@@ -146,7 +146,7 @@ def test_a_guest_allows_a_learner_of_a_package_where_its_policy_names_it(here, t
 
 
 def test_a_guest_at_its_desk_learns_by_it_where_it_allows_it(here, tmp_path):
-    desk = a_desk(tmp_path)
+    desk = a_responder(tmp_path)
     with pytest.raises(Refused, match="'mine' is not allowed"):
         desk.answer(asks(learner="mine"))
     (tmp_path / "policy.toml").write_text('learners = ["mine"]\n')
