@@ -156,10 +156,17 @@ def test_entries_survive_as_text():
 
 
 def test_the_limits_themselves_are_allowed():
-    lines = [{**STEPS, "what": "x" * 100, "steps": STEPS_LIMIT, "rate": 1, "noise": 0}] * EVENTS_LIMIT
-    assert from_text(json.dumps(lines), "shop") == [
-        Entry("shop", "x" * 100, SampledGaussian(0.0, 1.0, STEPS_LIMIT))
-    ] * EVENTS_LIMIT  # fmt: skip
+    lines = [{**STEPS, "what": "x" * 100, "rate": 1, "noise": 0}] * EVENTS_LIMIT
+    lines[0] = {**lines[0], "steps": STEPS_LIMIT}
+    found = from_text(json.dumps(lines), "shop")
+    assert len(found) == EVENTS_LIMIT
+    assert found[0] == Entry("shop", "x" * 100, SampledGaussian(0.0, 1.0, STEPS_LIMIT))
+
+
+def test_all_steps_together_have_a_limit():
+    lines = [{**STEPS, "steps": STEPS_LIMIT}] * 3
+    with pytest.raises(MessageError, match="its events have 6,000,000 steps, and 5,000,000 are the most"):
+        from_text(json.dumps(lines), "shop")
 
 
 HOSTILE = {
