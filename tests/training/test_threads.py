@@ -182,5 +182,5 @@ class _Counting(nn.Module):
 
 
 def test_a_million_rows_get_all_threads(used):
-    PCA().fit(np.zeros((10**6, 20), np.float32), 2, np.random.default_rng(0), CPU)
+    PCA().fit(np.zeros((10**6, 30), np.float32), 2, np.random.default_rng(0), CPU)
     assert set(used) == {MANY}
