@@ -19,9 +19,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import nn
 
-LEAST_WORK = (
-    5e8  # multiplications and additions: some twenty milliseconds of one core, below which more threads do not pay
-)
+LEAST_WORK = 1.5e9  # multiplications and additions: below, more threads do not pay (`python -m benchmarks.threads`)
 
 
 def pays(work: float) -> bool:
