@@ -37,7 +37,7 @@ from fedonce.training.threads import network_work, threads_for
 
 logger = logging.getLogger(__name__)
 
-DIM_LIMIT = 4096  # values a row that a guest may announce without having sent any
+DIM_LIMIT = 4096  # values per row that a guest may announce without having sent any
 
 
 def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traffic: Traffic) -> list[Epoch]:
