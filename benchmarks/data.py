@@ -16,7 +16,7 @@ from fedonce.datasets import FETCHERS, SOURCES, Dataset
 EMBEDDED = {
     name: "digits" if source.image else "diabetes" if source.task == "regression" else "breast-cancer"
     for name, source in SOURCES.items()
-} | {"mnist-4-9": "breast-cancer", "digits": "digits", "breast-cancer": "breast-cancer", "diabetes": "diabetes"}  # fmt: skip
+} | {"mnist-4-9": "breast-cancer", "digits": "digits", "breast-cancer": "breast-cancer", "diabetes": "diabetes"}
 
 
 def known() -> list[str]:
@@ -45,9 +45,14 @@ def mnist_4_9() -> Dataset:
     data = FETCHERS["mnist"](download=False)
     kept = np.isin(data.target, (4, 9))
     return replace(
-        data, name="mnist-4-9", data=data.data[kept], target=data.target[kept], image=None, parties=10,
+        data,
+        name="mnist-4-9",
+        data=data.data[kept],
+        target=data.target[kept],
+        image=None,
+        parties=10,
         n_official_test=int(kept[-data.n_official_test :].sum()) if data.n_official_test else 0,
-    )  # fmt: skip
+    )
 
 
 def digits() -> Dataset:
@@ -70,6 +75,4 @@ def diabetes() -> Dataset:
     """Return scikit-learn's diabetes rows, five parties of two columns."""
     X, y = load_diabetes(return_X_y=True)
     names = tuple(f"column_{j}" for j in range(X.shape[1]))
-    return Dataset(
-        "diabetes", X, y, names, "regression", 5, True, "public", "scikit-learn", unit_range=True
-    )  # fmt: skip
+    return Dataset("diabetes", X, y, names, "regression", 5, True, "public", "scikit-learn", unit_range=True)

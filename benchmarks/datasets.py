@@ -92,9 +92,15 @@ def run(case: Case, data: Dataset, method: str, seed: int, device: str = "auto")
     classes = data.task == "classification"
     recipe = {"combine": case.combined, "named": case.named or case.recipe}.get(method, case.recipe)
     model = (FedOnceClassifier if classes else FedOnceRegressor)(
-        parties, host=host, learner=case.learner if method == "named" else "auto", dim=case.dim, bits=case.bits,
-        recipe=recipe, device=device, random_state=seed,
-    )  # fmt: skip
+        parties,
+        host=host,
+        learner=case.learner if method == "named" else "auto",
+        dim=case.dim,
+        bits=case.bits,
+        recipe=recipe,
+        device=device,
+        random_state=seed,
+    )
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FedOnceWarning)  # Solo and Combine are one party alone
@@ -105,12 +111,19 @@ def run(case: Case, data: Dataset, method: str, seed: int, device: str = "auto")
     # The range that split scaled by: the error in the target's own unit does not depend on it.
     low, high = data.target_range(seed)
     return {
-        "value": float(value), "metric": "accuracy" if classes else "rmse", "unit": None if classes else high - low,
-        "rows": len(y), "test_rows": len(y_test),
-        "messages": model.traffic_.messages, "payload_bytes": model.traffic_.payload_bytes, "bytes": model.traffic_.bytes,
-        "seconds": round(seconds, 2), "learners": sorted({m.learner for m in model.representations_.values()}),
-        "complete": data.complete, "note": data.note,
-    }  # fmt: skip
+        "value": float(value),
+        "metric": "accuracy" if classes else "rmse",
+        "unit": None if classes else high - low,
+        "rows": len(y),
+        "test_rows": len(y_test),
+        "messages": model.traffic_.messages,
+        "payload_bytes": model.traffic_.payload_bytes,
+        "bytes": model.traffic_.bytes,
+        "seconds": round(seconds, 2),
+        "learners": sorted({m.learner for m in model.representations_.values()}),
+        "complete": data.complete,
+        "note": data.note,
+    }
 
 
 def for_validation(data: Dataset, seed: int) -> Dataset:

@@ -194,7 +194,14 @@ def _small(case: Case) -> Case:
     if "biased" in division:
         division = {"biased": [0, 1], "p": 4}
     return replace(
-        case, data=data, loader={}, otherwise="", division=division, seeds=1, folds=min(case.folds, 1),
-        hosts=case.hosts if isinstance(case.hosts, str) and "parties" not in division else "first", config=config,
+        case,
+        data=data,
+        loader={},
+        otherwise="",
+        division=division,
+        seeds=1,
+        folds=min(case.folds, 1),
+        hosts=case.hosts if isinstance(case.hosts, str) and "parties" not in division else "first",
+        config=config,
         vary={name: list(dict.fromkeys(values)) for name, values in ends.items()},
-    )  # fmt: skip
+    )

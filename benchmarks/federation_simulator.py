@@ -69,10 +69,15 @@ def simulate(guests: int, rows: int, threads: int) -> dict[str, Any]:
         found = [Representation.from_bytes(path.read_bytes()) for path in sorted(answers.glob("*.fedonce"))]
         told = [json.loads(path.read_text()) for path in answers.glob("*.json")]
     return {
-        "guests": guests, "rows": rows, "exit": code, "answered": len(found),
-        "payload_bytes": sum(each.payload_bytes for each in found), "bytes": sum(each.nbytes for each in found),
-        "wire_bytes": sum(each.get("wire") or 0 for each in told), "seconds": seconds,
-    }  # fmt: skip
+        "guests": guests,
+        "rows": rows,
+        "exit": code,
+        "answered": len(found),
+        "payload_bytes": sum(each.payload_bytes for each in found),
+        "bytes": sum(each.nbytes for each in found),
+        "wire_bytes": sum(each.get("wire") or 0 for each in told),
+        "seconds": seconds,
+    }
 
 
 def main() -> None:

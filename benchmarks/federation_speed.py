@@ -120,10 +120,17 @@ def transfer(rows: int, dim: int, bits: int) -> dict[str, Any]:
         payload = rows * dim * bits // 8 * len(GUESTS)
         sizes = {name: len(data) for name, data in received.items()}
     return {
-        "rows": rows, "dim": dim, "bits": bits, "payload_bytes": payload, "bytes": sum(sizes.values()), "seconds": seconds,
-        "seconds_beyond_start": beyond, "peak_bytes": peak.bytes, "host_before_bytes": before,
+        "rows": rows,
+        "dim": dim,
+        "bits": bits,
+        "payload_bytes": payload,
+        "bytes": sum(sizes.values()),
+        "seconds": seconds,
+        "seconds_beyond_start": beyond,
+        "peak_bytes": peak.bytes,
+        "host_before_bytes": before,
         "peak_by_payload": peak.bytes / payload,
-    }  # fmt: skip
+    }
 
 
 def collect(kit: Kit, asked: dict[str, Request], folder: Path) -> tuple[dict[str, bytes], float, dict[str, float]]:
@@ -181,9 +188,15 @@ def rounds(rows: int = 5000, dim: int = 16, batch: int = 256, count: int = 300) 
                 NvflareEngine.forward = forward  # type: ignore[method-assign]
     spent = times[-1] - times[0]
     return {
-        "guests": len(GUESTS), "rounds": told["rounds"], "batch": batch, "dim": dim, "seconds": spent,
-        "rounds_a_second": (len(times) - 1) / spent, "wire_bytes": told["wire bytes"], "lost": told["lost in rounds"],
-    }  # fmt: skip
+        "guests": len(GUESTS),
+        "rounds": told["rounds"],
+        "batch": batch,
+        "dim": dim,
+        "seconds": spent,
+        "rounds_a_second": (len(times) - 1) / spent,
+        "wire_bytes": told["wire bytes"],
+        "lost": told["lost in rounds"],
+    }
 
 
 PARTS = {

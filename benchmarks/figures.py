@@ -14,10 +14,19 @@ from benchmarks.experiment import key
 Line = dict[str, Any]
 
 TITLES = {
-    "phishing": "phishing", "superconduct": "superconduct", "ujiindoorloc": "UJIIndoorLoc", "covtype": "covtype",
-    "mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "kmnist": "KMNIST", "cifar10": "CIFAR-10", "movielens": "MovieLens",
-    "gisette": "gisette", "nus-wide": "NUS-WIDE", "mnist-4-9": "MNIST 4 or 9",
-}  # fmt: skip
+    "phishing": "phishing",
+    "superconduct": "superconduct",
+    "ujiindoorloc": "UJIIndoorLoc",
+    "covtype": "covtype",
+    "mnist": "MNIST",
+    "fashion-mnist": "Fashion-MNIST",
+    "kmnist": "KMNIST",
+    "cifar10": "CIFAR-10",
+    "movielens": "MovieLens",
+    "gisette": "gisette",
+    "nus-wide": "NUS-WIDE",
+    "mnist-4-9": "MNIST 4 or 9",
+}
 
 
 def results(experiment: str) -> list[Line]:

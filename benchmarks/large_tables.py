@@ -70,9 +70,24 @@ def main() -> None:
         for party in range(1, given.guests + 1):
             write(folder / "guest.parquet", given.rows, given.columns, party)
             fits.append(
-                command("guest", "fit", str(folder / "guest.parquet"), "--id", "id", "--name", f"g{party}", "--out",
-                        str(folder / f"g{party}"), "--learner", "pca", "--dim", "8", "--secret", secret)
-            )  # fmt: skip
+                command(
+                    "guest",
+                    "fit",
+                    str(folder / "guest.parquet"),
+                    "--id",
+                    "id",
+                    "--name",
+                    f"g{party}",
+                    "--out",
+                    str(folder / f"g{party}"),
+                    "--learner",
+                    "pca",
+                    "--dim",
+                    "8",
+                    "--secret",
+                    secret,
+                )
+            )
             print(
                 f"guest fit {party}: {fits[-1]['seconds']:.0f} s, peak {fits[-1]['peak'] / 2**30:.2f} GiB", flush=True
             )
@@ -82,17 +97,35 @@ def main() -> None:
             for p in range(1, given.guests + 1)
             for word in ("--guest", str(folder / f"g{p}" / "representation.fedonce"))
         ]
-        host = command("host", "fit", str(folder / "host.parquet"), "--id", "id", "--label", "label", *messages, "--secret",
-                       secret, "--out", str(folder / "host"))  # fmt: skip
+        host = command(
+            "host",
+            "fit",
+            str(folder / "host.parquet"),
+            "--id",
+            "id",
+            "--label",
+            "label",
+            *messages,
+            "--secret",
+            secret,
+            "--out",
+            str(folder / "host"),
+        )
         print(
             f"host fit: {host['seconds']:.0f} s, peak {host['peak'] / 2**30:.2f} GiB, {host['bytes']:,} bytes received"
         )
     line = {
-        "rows": given.rows, "columns": given.columns, "guests": given.guests,
-        "guest_seconds": [fit["seconds"] for fit in fits], "guest_peak": max(fit["peak"] for fit in fits),
-        "message_bytes": fits[0]["bytes"], "host_seconds": host["seconds"], "host_peak": host["peak"], "bytes": host["bytes"],
+        "rows": given.rows,
+        "columns": given.columns,
+        "guests": given.guests,
+        "guest_seconds": [fit["seconds"] for fit in fits],
+        "guest_peak": max(fit["peak"] for fit in fits),
+        "message_bytes": fits[0]["bytes"],
+        "host_seconds": host["seconds"],
+        "host_peak": host["peak"],
+        "bytes": host["bytes"],
         **store.origin("cpu"),
-    }  # fmt: skip
+    }
     RESULTS.write_text(json.dumps(line, indent=2) + "\n")
 
 

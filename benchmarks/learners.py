@@ -38,7 +38,7 @@ def digits() -> Dataset:
     names = tuple(f"pixel_{j}" for j in range(64))
     return Dataset(
         "digits", X, y, names, "classification", tiles((8, 8), (2, 2)), True, "BSD", "scikit-learn", image=(1, 8, 8)
-    )  # fmt: skip
+    )
 
 
 def main() -> None:

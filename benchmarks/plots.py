@@ -22,11 +22,21 @@ from benchmarks.sections import METHODS
 
 # One colour a method, in every picture; the palette of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = {
-    "Solo": "#999999", "FedOnce": "#D55E00", "FedOnce multi-round": "#D55E00", "FedOnce-L0": "#E69F00", "SplitNN": "#0072B2",
-    "SplitNN-Comm": "#56B4E9", "SecureBoost": "#009E73", "SecureBoost-Comm": "#66C2A5", "Combine": "#000000",
-    "Linear-Combine": "#CC79A7", "FedOnce-PCA": "#D55E00", "FedOnce-NAT": "#E69F00", "FedOnce-autoencoder": "#009E73",
+    "Solo": "#999999",
+    "FedOnce": "#D55E00",
+    "FedOnce multi-round": "#D55E00",
+    "FedOnce-L0": "#E69F00",
+    "SplitNN": "#0072B2",
+    "SplitNN-Comm": "#56B4E9",
+    "SecureBoost": "#009E73",
+    "SecureBoost-Comm": "#66C2A5",
+    "Combine": "#000000",
+    "Linear-Combine": "#CC79A7",
+    "FedOnce-PCA": "#D55E00",
+    "FedOnce-NAT": "#E69F00",
+    "FedOnce-autoencoder": "#009E73",
     "FedOnce-patches": "#CC79A7",
-}  # fmt: skip
+}
 MARKS = {"FedOnce": "*", "FedOnce multi-round": "o", "SplitNN": "s", "SecureBoost": "^", "FedOnce-L0": "D"}
 
 
@@ -121,10 +131,17 @@ def communication(folder: Path, experiment: str = "communication") -> None:
             if points:
                 line = "none" if method == "FedOnce" else "-"
                 axis.errorbar(
-                    [point.bytes for point in points], [point.mean for point in points], [point.spread for point in points],
-                    color=COLOURS[method], label=method, marker=MARKS[method], capsize=2, ls=line,
-                    ms=13 if method == "FedOnce" else 5, zorder=3 if method == "FedOnce" else 2,
-                )  # fmt: skip
+                    [point.bytes for point in points],
+                    [point.mean for point in points],
+                    [point.spread for point in points],
+                    color=COLOURS[method],
+                    label=method,
+                    marker=MARKS[method],
+                    capsize=2,
+                    ls=line,
+                    ms=13 if method == "FedOnce" else 5,
+                    zorder=3 if method == "FedOnce" else 2,
+                )
         _log_scale(axis)
         axis.set_xlabel("payload of training (bytes)")
         _label(axis, group)
@@ -171,10 +188,14 @@ def frontier(folder: Path) -> None:
         for method, bits in dict.fromkeys((size.method, size.bits) for size in found.sizes):
             here = [size for size in found.sizes if (size.method, size.bits) == (method, bits)]
             axis.plot(
-                [size.bytes for size in here], [size.mean for size in here], color=COLOURS[method], ms=5,
-                ls={4: ":", 8: "-", 32: "--"}[bits], marker={4: "v", 8: "o", 32: "s"}[bits],
+                [size.bytes for size in here],
+                [size.mean for size in here],
+                color=COLOURS[method],
+                ms=5,
+                ls={4: ":", 8: "-", 32: "--"}[bits],
+                marker={4: "v", 8: "o", 32: "s"}[bits],
                 label=f"{method.removeprefix('FedOnce-')}, {bits} bits",
-            )  # fmt: skip
+            )
         if found.split:
             means = [point.mean for point in found.split]
             axis.plot(

@@ -18,20 +18,39 @@ Pair = tuple[float, float]
 # Properties of the chemical elements: the least and the largest that any of them has (superconduct's columns are their means,
 # ranges and so on over the elements of a material).
 ELEMENTS: dict[str, Pair] = {
-    "atomic_mass": (1, 210), "fie": (370, 1320), "atomic_radius": (40, 300), "Density": (0, 23000),
-    "ElectronAffinity": (0, 350), "FusionHeat": (0, 110), "ThermalConductivity": (0, 430), "Valence": (1, 7),
-}  # fmt: skip
+    "atomic_mass": (1, 210),
+    "fie": (370, 1320),
+    "atomic_radius": (40, 300),
+    "Density": (0, 23000),
+    "ElectronAffinity": (0, 350),
+    "FusionHeat": (0, 110),
+    "ThermalConductivity": (0, 430),
+    "Valence": (1, 7),
+}
 
 COVTYPE: dict[str, Pair] = {
-    "elevation": (1800, 3900), "aspect": (0, 360), "slope": (0, 66), "horizontal_distance_to_hydrology": (0, 1400),
-    "vertical_distance_to_hydrology": (-175, 605), "horizontal_distance_to_roadways": (0, 7120), "hillshade_9am": (0, 255),
-    "hillshade_noon": (0, 255), "hillshade_3pm": (0, 255), "horizontal_distance_to_fire_points": (0, 7200),
-}  # fmt: skip
+    "elevation": (1800, 3900),
+    "aspect": (0, 360),
+    "slope": (0, 66),
+    "horizontal_distance_to_hydrology": (0, 1400),
+    "vertical_distance_to_hydrology": (-175, 605),
+    "horizontal_distance_to_roadways": (0, 7120),
+    "hillshade_9am": (0, 255),
+    "hillshade_noon": (0, 255),
+    "hillshade_3pm": (0, 255),
+    "horizontal_distance_to_fire_points": (0, 7200),
+}
 
 UJIINDOORLOC: dict[str, Pair] = {
-    "LONGITUDE": (-7700, -7300), "LATITUDE": (4864740, 4865020), "FLOOR": (0, 4), "BUILDINGID": (0, 2), "SPACEID": (1, 254),
-    "RELATIVEPOSITION": (1, 2), "USERID": (1, 18), "PHONEID": (1, 24),
-}  # fmt: skip
+    "LONGITUDE": (-7700, -7300),
+    "LATITUDE": (4864740, 4865020),
+    "FLOOR": (0, 4),
+    "BUILDINGID": (0, 2),
+    "SPACEID": (1, 254),
+    "RELATIVEPOSITION": (1, 2),
+    "USERID": (1, 18),
+    "PHONEID": (1, 24),
+}
 
 TARGETS: dict[str, Pair] = {
     "superconduct": (0, 185),  # kelvin, the warmest known when the data were gathered

@@ -75,12 +75,23 @@ def measure(cell: Cell, problem: Problem, device: str) -> dict[str, Any]:
     result = METHODS[cell.method].run(problem, Config(**cell.config, device=device), cell.seed)
     low, high = problem.data.target_range(cell.seed)
     return {
-        **asdict(cell), "complete": problem.data.complete, "note": "; ".join(filter(None, [problem.data.note, result.note])),
-        "metric": "accuracy" if problem.classes else "rmse", "value": result.value,
-        "unit": None if problem.classes else high - low, "parties": len(problem.parties), "rows": len(problem.y),
-        "messages": result.messages, "payload": result.payload, "bytes": result.bytes, "wire": result.wire,
-        "seconds": round(result.seconds, 2), "cpu": round(result.cpu, 2), **result.detail, **store.origin(device),
-    }  # fmt: skip
+        **asdict(cell),
+        "complete": problem.data.complete,
+        "note": "; ".join(filter(None, [problem.data.note, result.note])),
+        "metric": "accuracy" if problem.classes else "rmse",
+        "value": result.value,
+        "unit": None if problem.classes else high - low,
+        "parties": len(problem.parties),
+        "rows": len(problem.y),
+        "messages": result.messages,
+        "payload": result.payload,
+        "bytes": result.bytes,
+        "wire": result.wire,
+        "seconds": round(result.seconds, 2),
+        "cpu": round(result.cpu, 2),
+        **result.detail,
+        **store.origin(device),
+    }
 
 
 def run(experiment: Experiment, out: Path, seeds: int | None, device: str, wanted: Wanted) -> int:

@@ -169,9 +169,17 @@ def communication(experiment: str = "communication") -> str:
         rows.append([title(group[0]), str(len(first.values)), *cells, *_rounds_cells(rounds, first, last, metric)])
         words.append(_verdict(title(group[0]), first, rounds, split, metric))
     head = [
-        "data (parties)", "folds", "FedOnce, one message", "its payload", "SplitNN needs, times the bytes", "at equal bits",
-        "after 1 epoch of rounds", "SplitNN's last point", "its payload", "multi-round FedOnce needs, for the same",
-    ]  # fmt: skip
+        "data (parties)",
+        "folds",
+        "FedOnce, one message",
+        "its payload",
+        "SplitNN needs, times the bytes",
+        "at equal bits",
+        "after 1 epoch of rounds",
+        "SplitNN's last point",
+        "its payload",
+        "multi-round FedOnce needs, for the same",
+    ]
     text = (
         table(head, rows)
         + "\n\n*At equal bits*: if SplitNN lost nothing by rounding its values to as many bits as FedOnce."
@@ -453,12 +461,18 @@ def methods() -> str:
     lines = results("methods")
     rows = [
         [
-            line["method"], "-" if line["value"] is None else number(line["value"], line["metric"]), f"{line['messages']:,}",
-            size(line["payload"]), size(line["bytes"]), size(line["wire"]) if line["wire"] else "-",
-            f"{line['seconds']:.0f}", f"{line['cpu']:.0f}", line["note"] if line["value"] is None else "",
+            line["method"],
+            "-" if line["value"] is None else number(line["value"], line["metric"]),
+            f"{line['messages']:,}",
+            size(line["payload"]),
+            size(line["bytes"]),
+            size(line["wire"]) if line["wire"] else "-",
+            f"{line['seconds']:.0f}",
+            f"{line['cpu']:.0f}",
+            line["note"] if line["value"] is None else "",
         ]
         for line in lines
-    ]  # fmt: skip
+    ]
     head = [
         "method",
         "accuracy (%)",

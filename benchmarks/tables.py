@@ -24,10 +24,14 @@ from fedonce import Recipe
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 TITLES = {
-    "digits": "digits (4)", "phishing": "phishing (10)", "superconduct": "superconduct (10), RMSE",
-    "ujiindoorloc": "UJIIndoorLoc longitude (10), RMSE", "covtype": "covtype subset (10)", "mnist": "MNIST (4)",
+    "digits": "digits (4)",
+    "phishing": "phishing (10)",
+    "superconduct": "superconduct (10), RMSE",
+    "ujiindoorloc": "UJIIndoorLoc longitude (10), RMSE",
+    "covtype": "covtype subset (10)",
+    "mnist": "MNIST (4)",
     "fashion-mnist": "Fashion-MNIST (4)",
-}  # fmt: skip
+}
 
 
 def lines(name: str) -> list[dict]:
@@ -79,8 +83,17 @@ def datasets_table() -> str:
     for line in lines("datasets"):
         case, method, _ = line["key"]
         runs[case, method].append(line)
-    head = ("data (parties)", "values x bits", "bytes sent", "Solo", "FedOnce (auto)", "FedOnce, learner named", "Combine",
-            "goal", "seconds")  # fmt: skip
+    head = (
+        "data (parties)",
+        "values x bits",
+        "bytes sent",
+        "Solo",
+        "FedOnce (auto)",
+        "FedOnce, learner named",
+        "Combine",
+        "goal",
+        "seconds",
+    )
     rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
     for name, case in CASES.items():
         auto = runs[name, "auto"]

@@ -361,9 +361,12 @@ def test_columns_at_prediction_must_be_those_of_training(fitted):
 def containers(X):
     frame = pd.DataFrame(X)
     return {
-        "array": X, "objects": X.astype(object), "pandas": frame, "sparse": sparse.csr_matrix(X),
+        "array": X,
+        "objects": X.astype(object),
+        "pandas": frame,
+        "sparse": sparse.csr_matrix(X),
         "polars": pl.DataFrame(X, schema=[str(j) for j in range(8)]),
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.filterwarnings("ignore:X (does not have|has feature names)")

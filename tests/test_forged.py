@@ -19,18 +19,42 @@ from fedonce.party.storage import MANIFEST
 
 N, FORGERIES = 40, 120
 ODD = [
-    None, True, 0, 1, -1, 3, 2**31, 2**63, 10**30, 0.5, -1e308, float("nan"), float("inf"), "", "x", "9", [], [1], [[]], {},
-    {"x": 1}, ["x"] * 3,
-]  # fmt: skip
+    None,
+    True,
+    0,
+    1,
+    -1,
+    3,
+    2**31,
+    2**63,
+    10**30,
+    0.5,
+    -1e308,
+    float("nan"),
+    float("inf"),
+    "",
+    "x",
+    "9",
+    [],
+    [1],
+    [[]],
+    {},
+    {"x": 1},
+    ["x"] * 3,
+]
 SHAPES = [(0,), (1,), (0, 3), (1, 1), (3, 0), (2, 2, 2), ()]
 
 
 def table(rng):
     numbers = rng.standard_normal((N, 2))
-    return pd.DataFrame({
-        "age": numbers[:, 0], "spent": numbers[:, 1], "town": np.where(numbers[:, 0] > 0, "Bern", "Ulm"),
-        "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, N), "D"),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "age": numbers[:, 0],
+            "spent": numbers[:, 1],
+            "town": np.where(numbers[:, 0] > 0, "Bern", "Ulm"),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, N), "D"),
+        }
+    )
 
 
 def guests(rng):

@@ -54,16 +54,26 @@ def test_messages(path):
     message, data = Representation.from_file(path), path.read_bytes()
     told = described(path)[name_of(path)]
     assert message.to_bytes() == data
-    found = {"party": message.party, "run": message.run, "bits": message.bits, "rows": message.n_rows,
-             "learner": message.learner, "noise": message.noise, "naming": message.naming,
-             "signed": bool(message.signature)}  # fmt: skip
+    found = {
+        "party": message.party,
+        "run": message.run,
+        "bits": message.bits,
+        "rows": message.n_rows,
+        "learner": message.learner,
+        "noise": message.noise,
+        "naming": message.naming,
+        "signed": bool(message.signature),
+    }
     assert found == {key: value for key, value in told.items() if key != "values"}
     np.testing.assert_allclose(message.values[:3], told["values"], atol=1e-5)
 
 
 def test_every_kind_of_message_is_here():
-    seen = {(each["bits"], each["naming"].split()[0] if each["naming"] else "") for path in GENERATIONS
-            for each in described(path / "x").values()}  # fmt: skip
+    seen = {
+        (each["bits"], each["naming"].split()[0] if each["naming"] else "")
+        for path in GENERATIONS
+        for each in described(path / "x").values()
+    }
     assert {bits for bits, _ in seen} == {32, 16, 8, 4}
     assert {naming for _, naming in seen} == {"keyed", "hashed", "plain", ""}
 

@@ -174,9 +174,14 @@ def test_traffic_is_the_size_of_the_files(tmp_path):
         sizes = {name: (tmp_path / f"{name}.fedonce").stat().st_size for name in ("shop", "telco")}
         assert (done.traffic.per_guest, done.traffic.bytes) == (sizes, sum(sizes.values()))
     closed = departments(
-        tmp_path, Host("bank", recipe=QUICK), tables, y, guests_of("pca", 0),
-        sealed=lambda data: seal(data, public), key=private,
-    )  # fmt: skip
+        tmp_path,
+        Host("bank", recipe=QUICK),
+        tables,
+        y,
+        guests_of("pca", 0),
+        sealed=lambda data: seal(data, public),
+        key=private,
+    )
     for done, before in zip(closed, bare, strict=True):
         sizes = {name: (tmp_path / f"{name}.fedonce").stat().st_size for name in ("shop", "telco")}
         assert (done.traffic.per_guest, done.traffic.bytes) == (sizes, sum(sizes.values()))

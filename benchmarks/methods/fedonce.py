@@ -53,9 +53,14 @@ def run(problem: Problem, config: Config, seed: int) -> Result:
     if config.probe:
         detail["probe"] = probe(problem, done)
     return Result(
-        problem.score(predicted), done.traffic.messages, done.traffic.payload_bytes, done.traffic.bytes,
-        seconds=done.seconds, cpu=done.cpu, detail=detail,
-    )  # fmt: skip
+        problem.score(predicted),
+        done.traffic.messages,
+        done.traffic.payload_bytes,
+        done.traffic.bytes,
+        seconds=done.seconds,
+        cpu=done.cpu,
+        detail=detail,
+    )
 
 
 def with_learner(name: str) -> Any:
@@ -82,9 +87,14 @@ def _train(problem: Problem, config: Config, seed: int) -> OneShot:
     names = [name for j, name in enumerate(problem.guests) if j not in lost]
     guests = [learn(problem, config, seed, name) for name in names]
     host = Host(
-        problem.host, problem.data.task, settings.recipe(problem, config), config.host_epochs, problem.shape(problem.host),
-        random_state=seed, device=config.device,
-    )  # fmt: skip
+        problem.host,
+        problem.data.task,
+        settings.recipe(problem, config),
+        config.host_epochs,
+        problem.shape(problem.host),
+        random_state=seed,
+        device=config.device,
+    )
     with clocked() as clock:
         host.aggregate(problem.table(problem.host), problem.y, [one.message for one in guests])
     traffic = Traffic()

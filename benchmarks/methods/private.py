@@ -47,9 +47,13 @@ def _published(problem: Problem, config: Config) -> dict[str, Any]:
     if shape is not None and min(shape[1:]) < SMALLEST_CNN1_IMAGE:  # smoke runs have small images
         recipe, learner = replace(recipe, network="cnn0"), replace(learner, network="cnn0")
     return {
-        "learner": learner, "recipe": recipe, "dim": settings["dim"], "bits": 32, "accountant": "reference",
+        "learner": learner,
+        "recipe": recipe,
+        "dim": settings["dim"],
+        "bits": 32,
+        "accountant": "reference",
         "privacy": replace(settings["privacy"], budget_shares="common", unsound_paper_reproduction=True),
-    }  # fmt: skip
+    }
 
 
 def _run(problem: Problem, config: Config, seed: int, settings: dict[str, Any]) -> Result:
@@ -60,11 +64,17 @@ def _run(problem: Problem, config: Config, seed: int, settings: dict[str, Any]) 
     few_rows = len(problem.y) < 5000  # the small data of smoke runs
     privacy = replace(settings.get("privacy", Privacy()), allow_large_delta=few_rows)
     model = kind(
-        parties=problem.parties, host=problem.host, epsilon=config.epsilon, delta=config.delta,
-        bounds=public.bounds(problem.data), target_bounds=public.target_bounds(problem.data),
-        host_epochs=config.host_epochs, device=config.device, random_state=seed,
+        parties=problem.parties,
+        host=problem.host,
+        epsilon=config.epsilon,
+        delta=config.delta,
+        bounds=public.bounds(problem.data),
+        target_bounds=public.target_bounds(problem.data),
+        host_epochs=config.host_epochs,
+        device=config.device,
+        random_state=seed,
         **settings | {"privacy": privacy},
-    )  # fmt: skip
+    )
     label = problem.y if problem.classes else problem.y * (high - low) + low
     with warnings.catch_warnings(), clocked() as clock:
         warnings.simplefilter("ignore", FedOnceWarning)  # rows beyond the bounds are set to them
@@ -76,10 +86,17 @@ def _run(problem: Problem, config: Config, seed: int, settings: dict[str, Any]) 
         predicted = (predicted - low) / (high - low)
     ledger = model.ledger_
     detail = {
-        "spent": ledger.epsilon(), "nominal": ledger.nominal,
+        "spent": ledger.epsilon(),
+        "nominal": ledger.nominal,
         "noises": {entry.party: entry.event.noise for entry in ledger.entries if entry.event is not None},
-    }  # fmt: skip
+    }
     return Result(
-        problem.score(np.asarray(predicted)), model.traffic_.messages, model.traffic_.payload_bytes, model.traffic_.bytes,
-        seconds=clock.seconds, cpu=clock.cpu, note="nominal epsilon" if ledger.nominal else "", detail=detail,
-    )  # fmt: skip
+        problem.score(np.asarray(predicted)),
+        model.traffic_.messages,
+        model.traffic_.payload_bytes,
+        model.traffic_.bytes,
+        seconds=clock.seconds,
+        cpu=clock.cpu,
+        note="nominal epsilon" if ledger.nominal else "",
+        detail=detail,
+    )

@@ -63,9 +63,15 @@ def run(problem: Problem, config: Config, seed: int) -> Result:
     booster = _xgboost().Booster({"nthread": 1}, model_file=trained.model)
     messages, payload = _total(traffic(booster, rows, config.depth))
     return Result(
-        problem.score(rows.answers(trained.predicted)), messages, payload, payload, trained.wire,
-        trained.seconds, trained.cpu, detail={"trees": config.trees},
-    )  # fmt: skip
+        problem.score(rows.answers(trained.predicted)),
+        messages,
+        payload,
+        payload,
+        trained.wire,
+        trained.seconds,
+        trained.cpu,
+        detail={"trees": config.trees},
+    )
 
 
 def _centralised(problem: Problem, config: Config, rows: Rows, parameters: dict[str, Any]) -> Result:
@@ -73,10 +79,17 @@ def _centralised(problem: Problem, config: Config, rows: Rows, parameters: dict[
         booster = train(rows, parameters, config.trees)
     messages, payload = _total(traffic(booster, rows, config.depth))
     return Result(
-        problem.score(rows.answers(predict(booster, rows))), messages, payload, payload,
-        seconds=clock.seconds, cpu=clock.cpu, detail={"trees": config.trees},
-        note=f"centralised XGBoost, to which the federated model is equal: {len(rows.train)} parties" if problem.guests else "",
-    )  # fmt: skip
+        problem.score(rows.answers(predict(booster, rows))),
+        messages,
+        payload,
+        payload,
+        seconds=clock.seconds,
+        cpu=clock.cpu,
+        detail={"trees": config.trees},
+        note=f"centralised XGBoost, to which the federated model is equal: {len(rows.train)} parties"
+        if problem.guests
+        else "",
+    )
 
 
 def run_comm(problem: Problem, config: Config, seed: int) -> Result:
@@ -102,10 +115,15 @@ def run_comm(problem: Problem, config: Config, seed: int) -> Result:
         booster = train(rows, parameters, trees)
     messages, payload = _total(rounds[:trees])
     return Result(
-        problem.score(rows.answers(predict(booster, rows))), messages, payload, payload,
-        seconds=clock.seconds, cpu=clock.cpu, detail={"trees": trees},
+        problem.score(rows.answers(predict(booster, rows))),
+        messages,
+        payload,
+        payload,
+        seconds=clock.seconds,
+        cpu=clock.cpu,
+        detail={"trees": trees},
         note=f"{trees} of {config.trees} iterations fit into {budget:,} bytes; centralised XGBoost, whose trees are equal",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +184,15 @@ class Rows:
         else:
             goal = {"objective": "multi:softprob", "base_score": 0.5, "num_class": self.trees_a_round}
         return goal | {
-            "learning_rate": LEARNING_RATE, "max_depth": config.depth, "reg_alpha": config.reg_alpha, "tree_method": "hist",
-            "max_bin": BINS, "nthread": 1, "seed": seed, "device": "cpu",
-        }  # fmt: skip
+            "learning_rate": LEARNING_RATE,
+            "max_depth": config.depth,
+            "reg_alpha": config.reg_alpha,
+            "tree_method": "hist",
+            "max_bin": BINS,
+            "nthread": 1,
+            "seed": seed,
+            "device": "cpu",
+        }
 
     def answers(self, predicted: NDArray[np.float32]) -> NDArray[Any]:
         """Turn what XGBoost predicts into classes or numbers."""

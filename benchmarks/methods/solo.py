@@ -18,9 +18,14 @@ def run(problem: Problem, config: Config, seed: int) -> Result:
 def alone(problem: Problem, recipe: Any, config: Config, seed: int) -> Result:
     """Train a host by a recipe on the columns that it has."""
     host = Host(
-        problem.host, problem.data.task, recipe, config.host_epochs, problem.shape(problem.host),
-        random_state=seed, device=config.device,
-    )  # fmt: skip
+        problem.host,
+        problem.data.task,
+        recipe,
+        config.host_epochs,
+        problem.shape(problem.host),
+        random_state=seed,
+        device=config.device,
+    )
     with clocked() as clock:
         host.aggregate(problem.table(problem.host), problem.y, [])
     predicted = host.predict(problem.table(problem.host, test=True), [])

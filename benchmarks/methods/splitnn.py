@@ -59,9 +59,14 @@ def _run(problem: Problem, config: Config, seed: int, rounds: Rounds) -> Result:
         for name in problem.guests
     }
     host = Host(
-        problem.host, problem.data.task, settings.recipe(problem, config), config.host_epochs, problem.shape(problem.host),
-        random_state=seed, device=config.device,
-    )  # fmt: skip
+        problem.host,
+        problem.data.task,
+        settings.recipe(problem, config),
+        config.host_epochs,
+        problem.shape(problem.host),
+        random_state=seed,
+        device=config.device,
+    )
     return play(problem, host, TimedEngine(guests, tables, {}), rounds, Traffic())
 
 
@@ -74,9 +79,14 @@ def play(problem: Problem, host: Host, engine: TimedEngine, rounds: Rounds, traf
     # As if guests worked side by side: the host's time and the busiest guest's.
     busy = engine.busy.values()
     return Result(
-        problem.score(predicted), traffic.messages, traffic.payload_bytes, traffic.bytes,
-        seconds=clock.seconds - sum(busy) + max(busy, default=0.0), cpu=clock.cpu, detail={"rounds": traffic.rounds},
-    )  # fmt: skip
+        problem.score(predicted),
+        traffic.messages,
+        traffic.payload_bytes,
+        traffic.bytes,
+        seconds=clock.seconds - sum(busy) + max(busy, default=0.0),
+        cpu=clock.cpu,
+        detail={"rounds": traffic.rounds},
+    )
 
 
 class TimedEngine(LocalEngine):

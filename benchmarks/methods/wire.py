@@ -107,10 +107,12 @@ def _direct(folder: Path, processes: Processes, n_parties: int) -> Trained:
         processes.wait("the server tells its time", (folder / f"trained-{SERVER}.json").exists)
     times = [read(mark) for mark in marks]
     return Trained(
-        bytearray((folder / "model.ubj").read_bytes()), np.load(folder / "predicted.npy"), wire,
+        bytearray((folder / "model.ubj").read_bytes()),
+        np.load(folder / "predicted.npy"),
+        wire,
         seconds=max(each["seconds"] for each in times),
         cpu=sum(each["cpu"] for each in [*times, read(folder / f"trained-{SERVER}.json")]),
-    )  # fmt: skip
+    )
 
 
 class Processes:
@@ -267,9 +269,11 @@ def take_part(folder: Path, rank: int) -> None:
 
     task, own = read(folder / "task.json"), np.load(folder / f"{rank}.npz")
     with collective.CommunicatorContext(
-        dmlc_communicator="federated", federated_server_address=read(folder / "address.json"),
-        federated_world_size=task["parties"], federated_rank=rank,
-    ):  # fmt: skip
+        dmlc_communicator="federated",
+        federated_server_address=read(folder / "address.json"),
+        federated_world_size=task["parties"],
+        federated_rank=rank,
+    ):
         collective.allreduce(np.zeros(1), collective.Op.SUM)  # clocks start when all are here
         wall, cpu = time.perf_counter(), time.process_time()
         label = own["label"] if rank == 0 else None

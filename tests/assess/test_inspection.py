@@ -46,12 +46,26 @@ def test_everything_that_leaves_is_told(message, tmp_path):
     path = message.to_file(tmp_path / "m.fedonce")
     told = inspect(path)
     assert told == {
-        "file": str(path), "bytes": path.stat().st_size, "payload bytes": 120, "id bytes": 320, "run": "spring",
-        "party": "shop", "rows": 40, "rows present": 40, "values per row": 3, "bits per value": 8, "learner": "pca",
-        "model": message.model, "noise": "none", "privacy spent": "none stated: no privacy guarantee",
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "payload bytes": 120,
+        "id bytes": 320,
+        "run": "spring",
+        "party": "shop",
+        "rows": 40,
+        "rows present": 40,
+        "values per row": 3,
+        "bits per value": 8,
+        "learner": "pca",
+        "model": message.model,
+        "noise": "none",
+        "privacy spent": "none stated: no privacy guarantee",
         "ids": f"keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret {fingerprint(SECRET)}; normalised: trim",
-        "rows digest": message.rows, "checksum": message.checksum, "signature": "none", "sealed": "no",
-    }  # fmt: skip
+        "rows digest": message.rows,
+        "checksum": message.checksum,
+        "signature": "none",
+        "sealed": "no",
+    }
 
 
 @pytest.mark.parametrize(("form", "said"), [("plain", "every id can be read"), ("hashed", "CAN GUESS THEM")])
@@ -94,8 +108,10 @@ def test_a_sealed_message_is_opened_with_the_key_it_was_sealed_to(message, keys,
     path = tmp_path / "m"
     path.write_bytes(crypto.seal(message.to_bytes(), keys["bank"].public))
     assert inspect(path) == {
-        "file": str(path), "bytes": path.stat().st_size, "sealed": "yes: only the receiver can read it (--key)"
-    }  # fmt: skip
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "sealed": "yes: only the receiver can read it (--key)",
+    }
     opened = inspect(path, keys["bank"])
     assert (opened["sealed"], opened["bytes"]) == ("yes, opened here", path.stat().st_size)
     with pytest.raises(MessageError, match=rf"sealed to another key.*\({path}\)"):
@@ -146,8 +162,10 @@ def test_files_of_an_alignment(table, keys, tmp_path):
     assert "WHOEVER HAS THIS FILE" in told["rows"]["who learns what"]
     assert fingerprint(SECRET) in told["secret"]["ids"]
     assert told["sealed"] == told["rows"] | {
-        "file": str(tmp_path / "sealed"), "bytes": len(files["sealed"]), "sealed": "yes, opened here"
-    }  # fmt: skip
+        "file": str(tmp_path / "sealed"),
+        "bytes": len(files["sealed"]),
+        "sealed": "yes, opened here",
+    }
     for name in ("ask", "state", "answer", "rows"):
         (tmp_path / name).write_bytes(files[name][:-1] + bytes([files[name][-1] ^ 1]))
         with pytest.raises(MessageError, match=rf"is refused: .*{name}\)"):

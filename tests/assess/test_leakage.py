@@ -136,8 +136,12 @@ def test_what_cannot_be_said_has_a_reason():
     found = reconstruct(np.random.default_rng(0).standard_normal((n, 2)).astype(np.float32), table)
     assert [each.score for each in found] == [None] * 5
     assert [each.attack for each in found] == [
-        "one value only", "fewer than 20 known rows", "fewer than 20 known rows", "one value only", "one value only",
-    ]  # fmt: skip
+        "one value only",
+        "fewer than 20 known rows",
+        "fewer than 20 known rows",
+        "one value only",
+        "one value only",
+    ]
     assert warning(found) is None
     assert all(each.score is None for each in reconstruct(np.zeros((3, 2)), table.take(slice(3))))
     assert reconstruct(np.zeros((0, 2)), table.take(slice(0)))[0].score is None

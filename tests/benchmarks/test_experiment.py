@@ -23,9 +23,16 @@ def written(tmp_path, text):
 def test_there_is_an_experiment_for_every_table_and_figure_of_the_paper():
     labels = {load(name).paper for name in NAMES}
     assert {
-        "fig:exp_perf_comm", "fig:apdx_post_comm", "tab:train_time", "fig:exp_perf_hyper", "fig:exp_scale", "fig:exp_perf_bias",
-        "tab:apdx_pca", "tab:noise_repr", "fig:comm_cifar10",
-    } <= labels  # fmt: skip
+        "fig:exp_perf_comm",
+        "fig:apdx_post_comm",
+        "tab:train_time",
+        "fig:exp_perf_hyper",
+        "fig:exp_scale",
+        "fig:exp_perf_bias",
+        "tab:apdx_pca",
+        "tab:noise_repr",
+        "fig:comm_cifar10",
+    } <= labels
 
 
 def test_a_file_is_read_by_its_path_or_its_name(tmp_path):

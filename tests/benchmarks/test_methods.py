@@ -42,8 +42,10 @@ def test_fedonce_gives_what_the_estimator_gives():
     model.fit(one.X, one.y)
     assert result.value == pytest.approx(100 * model.score(one.X_test, one.y_test))
     assert (result.messages, result.payload, result.bytes) == (
-        model.traffic_.messages, model.traffic_.payload_bytes, model.traffic_.bytes,
-    )  # fmt: skip
+        model.traffic_.messages,
+        model.traffic_.payload_bytes,
+        model.traffic_.bytes,
+    )
 
 
 @pytest.mark.parametrize("data", [breast_cancer, diabetes])

@@ -49,10 +49,12 @@ def tabulars(latex: str, label: str) -> list[tuple[list[list[str]], list[list[st
         r"\\begin\{tabular\}\{[c ]+\}(.*?)\\end\{tabular\}", environment(latex, label), re.DOTALL
     ):
         parts = content.split("\\midrule", 1)
-        found.append(tuple(
-            [[cell.strip() for cell in line.split("&")] for line in plain(part).split("\\\\") if line.strip()]
-            for part in parts
-        ))  # fmt: skip
+        found.append(
+            tuple(
+                [[cell.strip() for cell in line.split("&")] for line in plain(part).split("\\\\") if line.strip()]
+                for part in parts
+            )
+        )
     return found
 
 

@@ -13,9 +13,19 @@ from fedonce.data.preparation import Public
 
 def line(value, host="party1", seed=0, method=private.OURS, epsilon=2, data="phishing", metric="accuracy", **config):
     return {
-        "data": data, "loader": {}, "division": {"parties": 4}, "method": method, "host": host, "fold": None, "seed": seed,
-        "config": {"epsilon": epsilon, **config}, "value": value, "metric": metric, "parties": 4, "complete": True,
-    }  # fmt: skip
+        "data": data,
+        "loader": {},
+        "division": {"parties": 4},
+        "method": method,
+        "host": host,
+        "fold": None,
+        "seed": seed,
+        "config": {"epsilon": epsilon, **config},
+        "value": value,
+        "metric": metric,
+        "parties": 4,
+        "complete": True,
+    }
 
 
 def test_the_worst_host_is_that_with_the_worst_mean():

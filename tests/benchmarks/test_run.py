@@ -19,9 +19,31 @@ methods = ["FedOnce-PCA", "Combine"]
 config = { dim = 2, host_epochs = 1 }
 """
 LINE = {
-    "experiment", "data", "complete", "method", "host", "fold", "seed", "metric", "value", "messages", "payload", "bytes", "wire",
-    "seconds", "cpu", "version", "commit", "machine", "rows", "parties", "config", "division", "loader", "note",
-}  # fmt: skip
+    "experiment",
+    "data",
+    "complete",
+    "method",
+    "host",
+    "fold",
+    "seed",
+    "metric",
+    "value",
+    "messages",
+    "payload",
+    "bytes",
+    "wire",
+    "seconds",
+    "cpu",
+    "version",
+    "commit",
+    "machine",
+    "rows",
+    "parties",
+    "config",
+    "division",
+    "loader",
+    "note",
+}
 
 
 @pytest.fixture

@@ -73,9 +73,14 @@ def test_data_list_tells_what_is_here(tmp_path):
     rows = json.loads(done.stdout)
     assert len(rows) == 11
     assert rows[0] == {
-        "name": "gisette", "rows": 6000, "columns": 5000, "task": "classification", "status": "absent", "licence": "CC BY 4.0",
+        "name": "gisette",
+        "rows": 6000,
+        "columns": 5000,
+        "task": "classification",
+        "status": "absent",
+        "licence": "CC BY 4.0",
         "folder": str(tmp_path / "gisette"),
-    }  # fmt: skip
+    }
     (tmp_path / "phishing").mkdir()
     (tmp_path / "phishing" / "phishing").write_text("0 1:1")
     table = CliRunner().invoke(entry.app, ["data", "list", "--data-dir", str(tmp_path)]).output

@@ -126,8 +126,19 @@ def failed(folder, code, said, line):
 def test_inspect_prints_lines(office):
     shown = done(office, f"inspect shop/{MESSAGE}")
     names = [line[:15].strip() for line in shown.splitlines()]
-    assert {"run", "party", "rows", "values per row", "bits per value", "bytes", "learner", "privacy spent", "checksum",
-            "signature", "ids"} <= set(names)  # fmt: skip
+    assert {
+        "run",
+        "party",
+        "rows",
+        "values per row",
+        "bits per value",
+        "bytes",
+        "learner",
+        "privacy spent",
+        "checksum",
+        "signature",
+        "ids",
+    } <= set(names)
     failed(office, 4, ("none cannot be read", "No such file"), "inspect none")
     failed(office, 4, ("not a fedonce message", "shop.csv"), "inspect shop.csv")
     assert command(office, "inspect").code == 2

@@ -115,9 +115,13 @@ def test_predict_writes_ids_predictions_and_probabilities(office, tmp_path, endi
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     assert frame["prediction"].tolist() == np.where(chances["probability_yes"] > 0.5, "yes", "no").tolist()
     assert said == {
-        "rows": N, "guests": {"shop": 0.75}, "absent": [], "refused": {}, "bytes": size(office, f"shop/{MESSAGE}"),
+        "rows": N,
+        "guests": {"shop": 0.75},
+        "absent": [],
+        "refused": {},
+        "bytes": size(office, f"shop/{MESSAGE}"),
         "out": str(out),
-    }  # fmt: skip
+    }
 
 
 def test_predict_without_a_guest_says_so(office, tmp_path):

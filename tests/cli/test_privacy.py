@@ -125,8 +125,12 @@ def findings():
 
 def test_the_audit_finds_nat_and_nothing_else(findings):
     assert {check.what: check.passed for check in findings.coupled} == {
-        "pca": True, "autoencoder": True, "random": True, "nat": False, "the host's model": True,
-    }  # fmt: skip
+        "pca": True,
+        "autoencoder": True,
+        "random": True,
+        "nat": False,
+        "the host's model": True,
+    }
     assert findings.as_expected
     assert [each.epsilon for each in findings.memberships] == [None, 8.0, 2.0]
 

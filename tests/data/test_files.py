@@ -103,11 +103,21 @@ def test_typed_files_keep_their_types(tmp_path, name):
     nan = np.nan
     for values, wanted in zip(
         columns_of(table).values(),
-        [[1, 2, 3, nan], [nan, 2, 3, 4], [1, 2, 3, 4], [1.5, nan, 2, 0.25], [1, 0, 1, nan], [day, None, day, day],
-         ["Ulm", None, "", "Ulm"],
-         ["NA", "b", None, "NA"], [1.5, nan, 2, 0], [61, nan, 0, 1], [nan] * 4],
+        [
+            [1, 2, 3, nan],
+            [nan, 2, 3, 4],
+            [1, 2, 3, 4],
+            [1.5, nan, 2, 0.25],
+            [1, 0, 1, nan],
+            [day, None, day, day],
+            ["Ulm", None, "", "Ulm"],
+            ["NA", "b", None, "NA"],
+            [1.5, nan, 2, 0],
+            [61, nan, 0, 1],
+            [nan] * 4,
+        ],
         strict=True,
-    ):  # fmt: skip
+    ):
         assert values == (pytest.approx(wanted, nan_ok=True) if isinstance(wanted[0], int | float) else wanted)
     assert table.columns[2].dtype == np.float32
     assert table.kinds["yes"] == "boolean"
@@ -350,14 +360,14 @@ def test_types_without_a_meaning(tmp_path):
 @pytest.mark.parametrize("name", ["out.csv", "out.tsv", "out.csv.gz", "out.parquet", "out.feather"])
 def test_what_is_written_is_read(tmp_path, name):
     columns = {
-        "id": np.array(["01", "b,\t\"c\"", "ü"], dtype=object),
+        "id": np.array(["01", 'b,\t"c"', "ü"], dtype=object),
         "p": np.array([0.1 + 0.2, np.nan, 1e-300]),
         "f": np.array([0.1, 2, np.nan], np.float32),
         "n": np.array([1, -2, 2**40]),
         "b": np.array([True, False, True]),
         "d": np.array(["2024-01-01T01:02:03.000004", "NaT", "1960-01-01"], "datetime64[us]"),
         "c": np.array(["x", None, "y"], dtype=object),
-    }  # fmt: skip
+    }
     assert write_table(tmp_path / name, columns) == tmp_path / name
     table = read_table(tmp_path / name, id="id")
     assert table.ids.tolist() == columns.pop("id").tolist()

@@ -292,11 +292,27 @@ def test_movielens(tmp_path):
     write_movielens(tmp_path)
     data = fetch_movielens(tmp_path, verify=False)
     assert data.data.to_pylist() == [
-        {"user": "1", "movie": "10", "gender": "F", "age": "1", "occupation": "10", "rating_year": "2000",
-         "film_year": "1995", "genre": "Drama"},
-        {"user": "2", "movie": "20", "gender": "M", "age": "56", "occupation": "16", "rating_year": "2003",
-         "film_year": "unknown", "genre": "Comedy"},
-    ]  # fmt: skip
+        {
+            "user": "1",
+            "movie": "10",
+            "gender": "F",
+            "age": "1",
+            "occupation": "10",
+            "rating_year": "2000",
+            "film_year": "1995",
+            "genre": "Drama",
+        },
+        {
+            "user": "2",
+            "movie": "20",
+            "gender": "M",
+            "age": "56",
+            "occupation": "16",
+            "rating_year": "2003",
+            "film_year": "unknown",
+            "genre": "Comedy",
+        },
+    ]
     assert data.target.tolist() == [5, 3]
     assert data.title == "movielens (files not verified; 2 of 1,000,209 rows)"
     assert sum(data.parties.values(), []) == list(data.feature_names)

@@ -37,8 +37,10 @@ def message(name="shop", seed=0, run="june"):
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory):
     folder = tmp_path_factory.mktemp("keys")
-    return {name: tuple(read(path) for read, path in zip((read_private, read_public), new_keys(name, folder), strict=True))
-            for name in ("bank", "shop")}  # fmt: skip
+    return {
+        name: tuple(read(path) for read, path in zip((read_private, read_public), new_keys(name, folder), strict=True))
+        for name in ("bank", "shop")
+    }
 
 
 def put(folder, name, data, at=None):
@@ -60,8 +62,9 @@ def test_messages_by_name(tmp_path):
     assert engine.guests == ("shop", "post")
     assert engine.late == ()
     assert engine.moved == {name: len(data) for name, data in sent.items()}
-    assert told == [f"received {name}: 30 rows, {len(sent[name])} bytes ({path})"
-                    for name, path in zip(sent, paths, strict=True)]  # fmt: skip
+    assert told == [
+        f"received {name}: 30 rows, {len(sent[name])} bytes ({path})" for name, path in zip(sent, paths, strict=True)
+    ]
     assert FilesEngine("june", paths).represent() == sent
 
 

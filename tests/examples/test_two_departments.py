@@ -161,9 +161,12 @@ def test_the_guide_runs_in_python(walked, tmp_path, monkeypatch):
     folder, _ = walked
     (tmp_path / "post").mkdir()
     for source, target in [
-        ("bank/bank.csv", "bank.csv"), ("bank/new_customers.csv", "new_bank.csv"), ("bank/parties.secret", "parties.secret"),
-        ("shop/shop.csv", "shop.csv"), ("shop/new_customers.csv", "new_shop.csv"),
-    ]:  # fmt: skip
+        ("bank/bank.csv", "bank.csv"),
+        ("bank/new_customers.csv", "new_bank.csv"),
+        ("bank/parties.secret", "parties.secret"),
+        ("shop/shop.csv", "shop.csv"),
+        ("shop/new_customers.csv", "new_shop.csv"),
+    ]:
         shutil.copy(folder / source, tmp_path / target)
     monkeypatch.chdir(tmp_path)
     names: dict = {}

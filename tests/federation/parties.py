@@ -107,9 +107,16 @@ class Parties:
     def write_run(self, name: str = "run.toml", guest: dict[str, dict] | None = None, **settings) -> Path:
         """Write a run file; keyword arguments are its keys."""
         values = {
-            "run": "churn", "table": "bank.csv", "id": "customer", "label": "churned", "guests": list(self.guests),
-            "deadline": "60s", "learner": "pca", "dim": 3, "host_epochs": 3,
-        } | settings  # fmt: skip
+            "run": "churn",
+            "table": "bank.csv",
+            "id": "customer",
+            "label": "churned",
+            "guests": list(self.guests),
+            "deadline": "60s",
+            "learner": "pca",
+            "dim": 3,
+            "host_epochs": 3,
+        } | settings
         lines = [f"{key} = {json.dumps(value)}" for key, value in values.items() if value is not None]
         for party, own in (guest or {}).items():
             lines += [f"[guest.{party}]", *(f"{key} = {json.dumps(value)}" for key, value in own.items())]
@@ -120,9 +127,12 @@ class Parties:
     def command(self, *arguments: object) -> subprocess.Popen:
         """Start a command of the host's; its output is collected by `outcome`."""
         process = subprocess.Popen(
-            [*FEDONCE, "federation", *map(str, arguments)], cwd=self.folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            [*FEDONCE, "federation", *map(str, arguments)],
+            cwd=self.folder,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
         self.hosts.append(process)
         return process
 
@@ -131,9 +141,15 @@ class Parties:
 
     def predict(self, out: str = "bank", table: str = "new.csv", *options: str) -> subprocess.Popen:
         return self.command(
-            "predict", self.folder / table, "--model", self.folder / out, "--out", self.folder / "predictions.csv", "--json",
+            "predict",
+            self.folder / table,
+            "--model",
+            self.folder / out,
+            "--out",
+            self.folder / "predictions.csv",
+            "--json",
             *options,
-        )  # fmt: skip
+        )
 
     def outcome(self, process: subprocess.Popen, timeout: float = 120) -> dict:
         """Wait for a command, and return what it told as JSON; fail with what it said where it failed."""
@@ -157,9 +173,11 @@ class Parties:
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             for event in self.events(out):
-                if event.get("guest") == guest and event.get("state") == state and all(
-                    event.get(key) == value for key, value in values.items()
-                ):  # fmt: skip
+                if (
+                    event.get("guest") == guest
+                    and event.get("state") == state
+                    and all(event.get(key) == value for key, value in values.items())
+                ):
                     return event
             time.sleep(0.1)
         raise AssertionError(f"{guest} never was {state}: {self.events(out)}")

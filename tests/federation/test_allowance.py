@@ -337,10 +337,21 @@ def test_what_is_written_down_of_a_learning(tmp_path):
     responder = a_responder(tmp_path)
     path = responder.answer(asks(plan=plan_of(), bits=4))
     (line,) = lines(responder, "learn")
-    assert line.items() >= {
-        "run": "churn", "host": "bank", "columns": 4, "dim": 2, "bits": 4, "noise": 0.0, "epsilon": 4.0, "rows": 120,
-        "bytes": path.stat().st_size, "record": 1,
-    }.items()  # fmt: skip
+    assert (
+        line.items()
+        >= {
+            "run": "churn",
+            "host": "bank",
+            "columns": 4,
+            "dim": 2,
+            "bits": 4,
+            "noise": 0.0,
+            "epsilon": 4.0,
+            "rows": 120,
+            "bytes": path.stat().st_size,
+            "record": 1,
+        }.items()
+    )
     assert (responder.kit / ANSWERS / "record.jsonl").stat().st_mode & 0o777 == 0o600
     assert "c1" not in json.dumps(line["rebuilt"])
 

@@ -90,8 +90,11 @@ def test_a_typo_in_its_table_is_told_to_the_guest_alone(responder, told):
 def test_tells_epochs(responder, told):
     responder.answer(asks(learner="nat", epochs=3))
     assert [news for news in told if news[0] == "learning"] == [
-        ("learning",), ("learning", 1, 3), ("learning", 2, 3), ("learning", 3, 3)
-    ]  # fmt: skip
+        ("learning",),
+        ("learning", 1, 3),
+        ("learning", 2, 3),
+        ("learning", 3, 3),
+    ]
 
 
 def test_stopped_learning_goes_on_from_its_last_epoch(responder, told, monkeypatch):
@@ -152,12 +155,13 @@ def refusals(responder):
         "no model": (lambda: None, asks("represent", model="0" * 32, rows=rows_of(responder)), Refused, "train again"),
         "no rows": (lambda: None, asks("align"), Refused, "holds no ids"),
         "not rows": (lambda: None, asks("align", points=b"x"), Failed, "its log says why"),
-    }  # fmt: skip
+    }
 
 
-@pytest.mark.parametrize("case", [
-    "policy", "gone", "no ids", "broken", "broken policy", "no tables", "column", "no model", "no rows", "not rows",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "case",
+    ["policy", "gone", "no ids", "broken", "broken policy", "no tables", "column", "no model", "no rows", "not rows"],
+)
 def test_what_the_host_is_told_has_no_path_and_no_value(responder, case):
     spoil, request, kind, words = refusals(responder)[case]
     spoil()

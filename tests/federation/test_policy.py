@@ -95,8 +95,11 @@ def test_the_default_policy_allows_what_a_run_file_asks_by_default():
         ('hosts = "bank"', ["'hosts' must be a list of texts, one or more and each once. Got 'bank'."]),
         ("hosts = []", ["'hosts'", "Got []."]),
         ('budget = "needed"', ["'budget' must be one of \"optional\", \"required\". Got 'needed'."]),
-        ('learners = ["pcaa"]', ["'learners' names a learner that does not exist, 'pcaa'; did you mean 'pca'? There are 'auto'"]),
-        ('ids = ["plain"]', ["'ids' must be a list of some of \"hashed\", \"keyed\", \"agreed\""]),
+        (
+            'learners = ["pcaa"]',
+            ["'learners' names a learner that does not exist, 'pcaa'; did you mean 'pca'? There are 'auto'"],
+        ),
+        ('ids = ["plain"]', ['\'ids\' must be a list of some of "hashed", "keyed", "agreed"']),
         ("min_noise = -1", ["'min_noise' must be a number from 0"]),
         ("min_noise = nan", ["'min_noise'"]),
         ("max_delta = 1", ["'max_delta' must be a number above 0 and below 1. Got 1."]),
@@ -108,7 +111,7 @@ def test_the_default_policy_allows_what_a_run_file_asks_by_default():
         ("max_rebuilt = 1.5", ["'max_rebuilt' must be a number from 0 and below 1. Got 1.5."]),
         ("max_dim = \n", ["is not TOML", "line 1"]),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_policy_is_refused(write, text, said):
     path = write(text)
     with pytest.raises(InputError) as error:
@@ -140,11 +143,19 @@ def test_only_named_hosts_and_runs():
         (Policy(min_noise=0.5), {"noise": 0.1}, "noise 0.1 is below the 0.5 that shop wants (min_noise)"),
         (Policy(learners=("pca",)), {}, "the learner 'auto' is not allowed by shop, which allows 'pca' (learners)"),
         (Policy(), {"learner": "evil"}, "the learner 'evil' is not allowed"),
-        (Policy(ids=("keyed",)), {}, "ids that are hashed are not allowed by shop, which allows 'keyed' (ids); name a secret"),
+        (
+            Policy(ids=("keyed",)),
+            {},
+            "ids that are hashed are not allowed by shop, which allows 'keyed' (ids); name a secret",
+        ),
         (Policy(ids=("agreed",)), {"naming": "keyed 0123456789abcdef"}, "ids that are keyed are not allowed"),
-        (Policy(budget="required"), {}, "shop learns with a privacy budget only (budget); add [budget] to the run file"),
+        (
+            Policy(budget="required"),
+            {},
+            "shop learns with a privacy budget only (budget); add [budget] to the run file",
+        ),
     ],
-)  # fmt: skip
+)
 def test_limits_of_learning(policy, asked, reason):
     assert refused(policy, replace(LEARN, **asked)).startswith(reason)
 

@@ -17,19 +17,40 @@ from fedonce.rows import alignment
 IDS = np.array([f"c{i}" for i in range(12)], dtype=object)
 ROWS = alignment.agreed_rows(IDS, "bank", "shop", "churn", salt=b"s" * 32)
 LEARN = Request(
-    "bank", "shop", "churn", "learn", "0.6.0", "pca", 4, 16, 10, 0.5, 7, ("visits", "Größe"), ("trim", "lower"),
-    "keyed 0123456789abcdef", plan='{"fedonce plan": 1}',
-)  # fmt: skip
+    "bank",
+    "shop",
+    "churn",
+    "learn",
+    "0.6.0",
+    "pca",
+    4,
+    16,
+    10,
+    0.5,
+    7,
+    ("visits", "Größe"),
+    ("trim", "lower"),
+    "keyed 0123456789abcdef",
+    plan='{"fedonce plan": 1}',
+)
 REQUESTS = {
     "short": Request("bank", "shop", "churn", "learn", "0.6.0"),
     "learn": LEARN,
     "represent": Request("bank", "shop", "churn", "represent", "0.6.0", model="a" * 32, nonce="b" * 8, rows=ROWS),
     "align": Request("bank", "shop", "churn", "align", "0.6.0", points=b"points"),
     "rounds": Request(
-        "bank", "shop", "churn", "rounds", "0.6.0", naming="agreed", model="a" * 32, rounds={"rounds": 20, "rate": 0.1},
-        rows=ROWS, order=np.array([2, -1, 0], np.int64),
+        "bank",
+        "shop",
+        "churn",
+        "rounds",
+        "0.6.0",
+        naming="agreed",
+        model="a" * 32,
+        rounds={"rounds": 20, "rate": 0.1},
+        rows=ROWS,
+        order=np.array([2, -1, 0], np.int64),
     ),
-}  # fmt: skip
+}
 each_request = pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
 
 
@@ -50,11 +71,28 @@ def test_the_same_request_has_the_same_fingerprint(request_):
 
 
 CHANGES = {
-    "host": "bank2", "guest": "telco", "run": "other", "what": "align", "version": "0.6.1", "learner": "auto", "dim": 5,
-    "bits": 8, "epochs": None, "noise": 0.25, "seed": None, "columns": ("visits",), "forms": (), "naming": "hashed",
-    "model": "c" * 32, "nonce": "d", "rounds": {"rounds": 1}, "rows": ROWS, "order": np.array([0], np.int64), "points": b"x",
+    "host": "bank2",
+    "guest": "telco",
+    "run": "other",
+    "what": "align",
+    "version": "0.6.1",
+    "learner": "auto",
+    "dim": 5,
+    "bits": 8,
+    "epochs": None,
+    "noise": 0.25,
+    "seed": None,
+    "columns": ("visits",),
+    "forms": (),
+    "naming": "hashed",
+    "model": "c" * 32,
+    "nonce": "d",
+    "rounds": {"rounds": 1},
+    "rows": ROWS,
+    "order": np.array([0], np.int64),
+    "points": b"x",
     "plan": "{}",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("field", [each.name for each in fields(Request)])
@@ -172,11 +210,17 @@ def test_forged_names_are_refused(header):
 @pytest.mark.parametrize(
     "arrays",
     [
-        {"more": np.zeros(3, np.uint8)}, {"rows": np.zeros(3, np.int64)}, {"rows": np.zeros((3, 3), np.uint8)},
-        {"order": np.zeros(3, np.int32)}, {"order": np.zeros((1, 3), np.int64)}, {"order": np.zeros(3, np.float64)},
-        {"plan": np.array([255], np.uint8)}, {"settings": np.zeros(3, np.float32)}, {"settings": np.zeros(0, np.uint8)},
+        {"more": np.zeros(3, np.uint8)},
+        {"rows": np.zeros(3, np.int64)},
+        {"rows": np.zeros((3, 3), np.uint8)},
+        {"order": np.zeros(3, np.int32)},
+        {"order": np.zeros((1, 3), np.int64)},
+        {"order": np.zeros(3, np.float64)},
+        {"plan": np.array([255], np.uint8)},
+        {"settings": np.zeros(3, np.float32)},
+        {"settings": np.zeros(0, np.uint8)},
     ],
-)  # fmt: skip
+)
 def test_forged_arrays_are_refused(arrays):
     with pytest.raises(MessageError):
         Request.from_bytes(forged(arrays=arrays))

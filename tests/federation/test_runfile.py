@@ -55,8 +55,13 @@ def test_a_short_run_file(read, tmp_path):
     assert run.plan("bank", 100) is None
     assert run.secret is run.kit is None
     assert run.learn_settings("shop") == {
-        "learner": "auto", "dim": 8, "bits": 8, "epochs": None, "noise": 0.0, "columns": None
-    }  # fmt: skip
+        "learner": "auto",
+        "dim": 8,
+        "bits": 8,
+        "epochs": None,
+        "noise": 0.0,
+        "columns": None,
+    }
 
 
 def test_a_long_run_file(read, tmp_path):
@@ -93,9 +98,7 @@ def test_a_long_run_file(read, tmp_path):
     assert (run.secret, run.kit) == (tmp_path / "keys" / "secret.txt", tmp_path / "kits" / "bank")
     assert run.rounds_settings() == Rounds(rounds=2000)
     shop, telco = run.learn_settings("shop"), run.learn_settings("telco")
-    assert shop == {
-        "learner": "pca", "dim": 4, "bits": 4, "epochs": 10, "noise": 0.0, "columns": ("visits", "spend")
-    }  # fmt: skip
+    assert shop == {"learner": "pca", "dim": 4, "bits": 4, "epochs": 10, "noise": 0.0, "columns": ("visits", "spend")}
     assert telco == {"learner": "nat", "dim": 6, "bits": 8, "epochs": 20, "noise": 0.0, "columns": None}
     for settings in (shop, telco):
         asked = Request("bank", "shop", run.run, "learn", "1", **settings)
@@ -137,7 +140,10 @@ WRONG = [
     ("epochs = 0", ["'epochs' must be a whole number from 1"]),
     ("noise = -1", ["'noise' must be a number from 0"]),
     ("noise = inf", ["'noise'", "Got inf."]),
-    ("learner = 'pcaa'", ["'learner' names a learner that does not exist, 'pcaa'; did you mean 'pca'? There are 'auto'"]),
+    (
+        "learner = 'pcaa'",
+        ["'learner' names a learner that does not exist, 'pcaa'; did you mean 'pca'? There are 'auto'"],
+    ),
     ("learner = 3", ["'learner' must be printable text"]),
     ("seed = -1", ["'seed' must be a whole number from 0"]),
     ("task = 'guess'", ["'task' must be one of \"classification\", \"regression\". Got 'guess'."]),
@@ -152,7 +158,7 @@ WRONG = [
     ("deadline = 60", ["'deadline' must be text. Got 60."]),
     ("min_guests = 3", ["'min_guests' must be at most the number of guests, 2. Got 3."]),
     ("reveal = 'host'", ["'reveal' must be left out, or beside align = true"]),
-    ("align = true\nreveal = 'guest'", ["'reveal' must be one of \"both\", \"host\""]),
+    ("align = true\nreveal = 'guest'", ['\'reveal\' must be one of "both", "host"']),
     ("normalise_ids = 'upper'", ["'normalise_ids' must be some of trim, lower, nfkc, with commas. Got 'upper'."]),
     ("rounds = -1", ["'rounds' must be a whole number from 1"]),
     ("rounds = 'many'", ["'rounds' must be a whole number, or a table [rounds]. Got 'many'."]),
@@ -184,10 +190,13 @@ WRONG = [
     (BUDGET.replace("4.0", "0"), ["'epsilon' in [budget] must be a number above 0 (inf: clip, without noise). Got 0."]),
     (BUDGET.replace("4.0", "nan"), ["'epsilon' in [budget]"]),
     (BUDGET.replace("1e-5", "1"), ["'delta' in [budget] must be a number above 0 and below 1. Got 1."]),
-    (BUDGET.replace('"rdp"', '"rpd"'), ["'accountant' in [budget] must be one of \"pld\", \"rdp\", \"reference\". Got 'rpd'."]),
+    (
+        BUDGET.replace('"rdp"', '"rpd"'),
+        ['\'accountant\' in [budget] must be one of "pld", "rdp", "reference". Got \'rpd\'.'],
+    ),
     ("run = 'twice'\n#", ["is not TOML", "line 7"]),
     ("dim = \n#", ["is not TOML", "line 7"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "said"), WRONG, ids=[text.strip().splitlines()[-1] for text, _ in WRONG])
@@ -248,8 +257,14 @@ def test_the_digest_names_what_is_trained(read):
     assert read("# a remark\n" + "\n".join(reversed(SHORT.splitlines()))).digest == first
     assert read(SHORT + 'deadline = "3h"\nsilence = "1m"\nmin_guests = 2\nkit = "k"').digest == first
     changed = [
-        "dim = 4", "seed = 1", "rounds = 5", "[guest.shop]\ndim = 4", 'secret = "s"', BUDGET, 'columns = ["age"]'
-    ]  # fmt: skip
+        "dim = 4",
+        "seed = 1",
+        "rounds = 5",
+        "[guest.shop]\ndim = 4",
+        'secret = "s"',
+        BUDGET,
+        'columns = ["age"]',
+    ]
     assert len({first, *(read(SHORT + each).digest for each in changed)}) == 1 + len(changed)
     assert read(SHORT.replace('["shop", "telco"]', '["shop"]')).digest != first
 

@@ -39,14 +39,31 @@ GUESTS = {  # folder: options of `guest fit`
 }
 HOSTS = {  # folder: options of `host fit`
     "classes": ["--label", "repaid", "--guest", "pca-8/representation.fedonce", "--secret", "secret"],
-    "numbers": ["--label", "limit", "--drop", "repaid", "--guest", "pca-32/representation.fedonce", "--secret", "secret"],
+    "numbers": [
+        "--label",
+        "limit",
+        "--drop",
+        "repaid",
+        "--guest",
+        "pca-32/representation.fedonce",
+        "--secret",
+        "secret",
+    ],
     "partial": ["--label", "repaid", "--guest", "half/representation.fedonce", "--secret", "secret"],
     "budget": [
-        "--label", "repaid", "--guest", "budget/representation.fedonce", "--secret", "secret", "--plan", "plan.json",
-        "--public", "bank.toml",
+        "--label",
+        "repaid",
+        "--guest",
+        "budget/representation.fedonce",
+        "--secret",
+        "secret",
+        "--plan",
+        "plan.json",
+        "--public",
+        "bank.toml",
     ],
     "alone": ["--label", "repaid", "--min-guests", "0"],
-}  # fmt: skip
+}
 
 
 SHORT = (
@@ -66,14 +83,19 @@ def write_tables(out: Path) -> None:
     rng = np.random.default_rng(0)
     days = np.datetime64("2024-01-01") + rng.integers(0, 700, ROWS)
     shop = {
-        "customer": [f"C{i:03}" for i in range(ROWS)], "visits": rng.poisson(4, ROWS),
+        "customer": [f"C{i:03}" for i in range(ROWS)],
+        "visits": rng.poisson(4, ROWS),
         "spent": np.where(rng.random(ROWS) < 0.1, "", np.round(rng.gamma(2, 40, ROWS), 2).astype(str)),
-        "city": rng.choice(["Bern", "Genf", "Chur"], ROWS), "joined": days, "vip": rng.choice(["true", "false"], ROWS),
-    }  # fmt: skip
+        "city": rng.choice(["Bern", "Genf", "Chur"], ROWS),
+        "joined": days,
+        "vip": rng.choice(["true", "false"], ROWS),
+    }
     bank = {
-        "customer": [f"C{i:03}" for i in range(4, ROWS + 4)][::-1], "income": rng.integers(20, 90, ROWS),
-        "age": rng.integers(18, 80, ROWS), "limit": np.round(rng.random(ROWS) * 10, 3),
-    }  # fmt: skip
+        "customer": [f"C{i:03}" for i in range(4, ROWS + 4)][::-1],
+        "income": rng.integers(20, 90, ROWS),
+        "age": rng.integers(18, 80, ROWS),
+        "limit": np.round(rng.random(ROWS) * 10, 3),
+    }
     bank["repaid"] = np.where(np.asarray(bank["income"]) > 50, "yes", "no")
     half = {name: list(column)[: ROWS // 2] for name, column in shop.items()}
     for name, table in (("shop", shop), ("half", half), ("bank", bank)):
@@ -133,8 +155,12 @@ def write_requests(out: Path) -> None:
     plan = (out / "plan.json").read_text()
     rows = (out / "align" / "finished" / "shop.rows").read_bytes()
     asked = {
-        "learn": request.Request("bank", "shop", "loans", "learn", "0.1.0", dim=3, bits=4, seed=7, columns=("visits", "city")),
-        "learn-plan": request.Request("bank", "shop", "loans", "learn", "0.1.0", naming="keyed 0123456789abcdef", plan=plan),
+        "learn": request.Request(
+            "bank", "shop", "loans", "learn", "0.1.0", dim=3, bits=4, seed=7, columns=("visits", "city")
+        ),
+        "learn-plan": request.Request(
+            "bank", "shop", "loans", "learn", "0.1.0", naming="keyed 0123456789abcdef", plan=plan
+        ),
         "represent": request.Request(
             "bank", "shop", "loans", "represent", "0.1.0", model="0" * 32, nonce="ab" * 8, naming="agreed", rows=rows
         ),
@@ -142,10 +168,17 @@ def write_requests(out: Path) -> None:
             "bank", "shop", "loans", "align", "0.1.0", points=(out / "align" / "request.fedonce").read_bytes()
         ),
         "rounds": request.Request(
-            "bank", "shop", "loans", "rounds", "0.1.0", model="1" * 32, rounds={"rounds": 5, "bits": 8},
-            rows=rows, order=np.array([2, 0, -1, 1]),
+            "bank",
+            "shop",
+            "loans",
+            "rounds",
+            "0.1.0",
+            model="1" * 32,
+            rounds={"rounds": 5, "bits": 8},
+            rows=rows,
+            order=np.array([2, 0, -1, 1]),
         ),
-    }  # fmt: skip
+    }
     for name, each in asked.items():
         (folder / f"{name}.fedonce").write_bytes(each.to_bytes())
     jobs.write_job(out / "job", "loans", {"shop": asked["learn"].to_bytes()})
@@ -160,10 +193,16 @@ def describe(out: Path) -> dict[str, object]:
         except fedonce.MessageError:
             continue  # sealed, or of another kind
         messages[str(path.relative_to(out))] = {
-            "party": message.party, "run": message.run, "bits": message.bits, "rows": message.n_rows,
-            "learner": message.learner, "noise": message.noise, "naming": message.naming, "signed": bool(message.signature),
+            "party": message.party,
+            "run": message.run,
+            "bits": message.bits,
+            "rows": message.n_rows,
+            "learner": message.learner,
+            "noise": message.noise,
+            "naming": message.naming,
+            "signed": bool(message.signature),
             "values": [[round(float(value), 5) for value in row] for row in message.values[:3]],
-        }  # fmt: skip
+        }
     return messages
 
 
@@ -177,30 +216,121 @@ def main(out: Path) -> None:
     for name in ("shop", "bank"):
         run(out, "keys", "new", name, "--out", "keys")
     run(
-        out, "privacy", "plan", "--rows", str(ROWS), "--parties", "bank,shop", "--learner", "pca", "--epsilon", "8",
-        "--delta", "0.002", "--out", "plan.json",
-    )  # fmt: skip
+        out,
+        "privacy",
+        "plan",
+        "--rows",
+        str(ROWS),
+        "--parties",
+        "bank,shop",
+        "--learner",
+        "pca",
+        "--epsilon",
+        "8",
+        "--delta",
+        "0.002",
+        "--out",
+        "plan.json",
+    )
     (out / "align").mkdir()
-    run(out, "align", "request", "bank.csv", "--id", "customer", "--name", "bank", "--run", "loans",
-        "--out", "align/request.fedonce", "--state", "align/state.fedonce")  # fmt: skip
-    run(out, "align", "respond", "shop.csv", "--request", "align/request.fedonce", "--id", "customer", "--name", "shop",
-        "--out", "align/response.fedonce")  # fmt: skip
-    run(out, "align", "finish", "bank.csv", "--response", "align/response.fedonce", "--id", "customer",
-        "--state", "align/state.fedonce", "--out", "align/finished")  # fmt: skip
+    run(
+        out,
+        "align",
+        "request",
+        "bank.csv",
+        "--id",
+        "customer",
+        "--name",
+        "bank",
+        "--run",
+        "loans",
+        "--out",
+        "align/request.fedonce",
+        "--state",
+        "align/state.fedonce",
+    )
+    run(
+        out,
+        "align",
+        "respond",
+        "shop.csv",
+        "--request",
+        "align/request.fedonce",
+        "--id",
+        "customer",
+        "--name",
+        "shop",
+        "--out",
+        "align/response.fedonce",
+    )
+    run(
+        out,
+        "align",
+        "finish",
+        "bank.csv",
+        "--response",
+        "align/response.fedonce",
+        "--id",
+        "customer",
+        "--state",
+        "align/state.fedonce",
+        "--out",
+        "align/finished",
+    )
     for name in ("guests", "predictions"):
         (out / name).mkdir()
     for name, options in GUESTS.items():
         table = "half.csv" if name == "half" else "shop.csv"
-        run(out, "guest", "fit", table, "--id", "customer", "--name", "shop", "--run", "loans", "--dim", "2",
-            "--out", f"guests/{name}", "--no-attack", *options)  # fmt: skip
+        run(
+            out,
+            "guest",
+            "fit",
+            table,
+            "--id",
+            "customer",
+            "--name",
+            "shop",
+            "--run",
+            "loans",
+            "--dim",
+            "2",
+            "--out",
+            f"guests/{name}",
+            "--no-attack",
+            *options,
+        )
     for name, options in HOSTS.items():
         given = [f"guests/{each}" if each.endswith("representation.fedonce") else each for each in options]
-        run(out, "host", "fit", "bank.csv", "--id", "customer", "--run", "loans", "--name", "bank", *SHORT[name == "budget"],
-            "--out", f"hosts/{name}", *given)  # fmt: skip
+        run(
+            out,
+            "host",
+            "fit",
+            "bank.csv",
+            "--id",
+            "customer",
+            "--run",
+            "loans",
+            "--name",
+            "bank",
+            *SHORT[name == "budget"],
+            "--out",
+            f"hosts/{name}",
+            *given,
+        )
         guests = [part for each in given if each.endswith("representation.fedonce") for part in ("--guest", each)]
         secret = ["--secret", "secret"] if "secret" in given else []
-        run(out, "host", "predict", "bank.csv", "--model", f"hosts/{name}", *guests, *secret,
-            "--out", f"predictions/{name}.csv")  # fmt: skip
+        run(
+            out,
+            "host",
+            "predict",
+            "bank.csv",
+            "--model",
+            f"hosts/{name}",
+            *guests,
+            *secret,
+            "--out",
+            f"predictions/{name}.csv",
+        )
     write_messages(out)
     write_requests(out)
     (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")

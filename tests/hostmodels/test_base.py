@@ -162,17 +162,29 @@ def test_files(tmp_path):
     [
         (lambda: Host("bank", model="netwrk"), InputError, r"'model' parameter of Host.*\(did you mean 'network'\?\)"),
         (lambda: FedOnceClassifier(model=7).fit(X, Y), InputError, "'model' parameter of FedOnceClassifier"),
-        (lambda: FedOnceRegressor(model="means").fit(X, X[:, 0]), InputError, "'means' predicts no numbers; take model='net"),
-        (lambda: FedOnceClassifier(model="means", rounds=3).fit(X, Y), InputError, "'means' cannot be trained in rounds"),
+        (
+            lambda: FedOnceRegressor(model="means").fit(X, X[:, 0]),
+            InputError,
+            "'means' predicts no numbers; take model='net",
+        ),
+        (
+            lambda: FedOnceClassifier(model="means", rounds=3).fit(X, Y),
+            InputError,
+            "'means' cannot be trained in rounds",
+        ),
         (lambda: Host("bank", recipe=Recipe(), model="means"), InputError, "'recipe' .* 'means', which has no recipe"),
-        (lambda: export_host(trained()[0], "x.onnx"), InputError, "'means' gives no network to export; take model='network'"),
+        (
+            lambda: export_host(trained()[0], "x.onnx"),
+            InputError,
+            "'means' gives no network to export; take model='network'",
+        ),
         (
             lambda: FedOnceClassifier(model="means", epsilon=2.0, bounds=(-9, 9), target_bounds=[0, 1]).fit(X, Y),
             BudgetError,
             "'means' has no private version: with a budget, take 'network'",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_a_model_cannot_do_is_said_with_the_remedy(make_it, error, said):
     with pytest.raises(error, match=said):
         make_it()

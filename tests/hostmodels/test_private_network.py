@@ -205,9 +205,13 @@ def test_missing_values_and_categories_from_public_lists():
         ({"learner": Random(network=Centred())}, InputError, "'party2'.*other values when other rows are with it"),
         ({"categories": ["a"]}, InputError, "'categories'.*dict"),
         ({"recipe": Recipe(members=3, epochs=1)}, InputError, "'members'.*1 with a privacy budget"),
-        ({"recipe": Recipe(network=nn.Sequential(nn.Linear(2, 64), nn.BatchNorm1d(64)), epochs=1)}, InputError, "BatchNorm1d"),
+        (
+            {"recipe": Recipe(network=nn.Sequential(nn.Linear(2, 64), nn.BatchNorm1d(64)), epochs=1)},
+            InputError,
+            "BatchNorm1d",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused_is_refused_before_anything_is_spent(given, error, said):
     X, y = problem(200)
     model = classifier(**given)
@@ -325,8 +329,7 @@ def test_images_and_few_bits():
         parties=tiles((8, 8), (2, 2)), bounds=(0, 16), target_bounds=range(10), bits=4, dim=6, epsilon=20.0
     ).fit(X, y)
     assert model.score(X, y) > 0.7
-    wide = classifier(parties=2, bounds=(0, 16),
-                      target_bounds=range(10), bits=32, dim=6, epsilon=20.0).fit(X, y)  # fmt: skip
+    wide = classifier(parties=2, bounds=(0, 16), target_bounds=range(10), bits=32, dim=6, epsilon=20.0).fit(X, y)
     assert wide.score(X, y) > 0.7
 
 

@@ -53,7 +53,7 @@ def office(tmp_path_factory):
         ASK,
         ANSWER,
         f"{FINISH} --secret secret",
-    ):  # fmt: skip
+    ):
         done(folder, line)
     return folder
 
@@ -137,7 +137,11 @@ def answer_state(folder):
 
 COMMANDS = {
     "guest fit --replace": (f"{FIT_SHOP} --replace --seed 1 --dim 1", guest_state, {}),
-    "guest represent": ("guest represent shop.csv --model shop --secret secret --out new.fedonce --quiet", message_state, {}),
+    "guest represent": (
+        "guest represent shop.csv --model shop --secret secret --out new.fedonce --quiet",
+        message_state,
+        {},
+    ),
     "host fit": (f"{FIT_BANK} {GUEST}", host_state, {"bank"}),
     "host fit --refit": (REFIT, host_state, {}),
     "host predict": ("host predict bank.csv --model bank --allow-absent --out out.csv --quiet", content("out.csv"), {}),
@@ -151,7 +155,7 @@ COMMANDS = {
     "align request": (ASK, asking_state, {}),
     "align respond": (ANSWER, answer_state, {}),
     "align finish": (FINISH, rows_state, {}),
-}  # fmt: skip
+}
 
 
 HALVES = ("state",)  # what `align request` may leave besides: a state whose request is not there

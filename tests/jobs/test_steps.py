@@ -87,11 +87,16 @@ def make_tables(folder):
     rng = np.random.default_rng(5)
     people = np.array([f"c{i:03}" for i in range(N + 20)])
     wealth, thrift = rng.standard_normal((2, N + 20))
-    bank = pd.DataFrame({
-        "customer": people[:N], "income": wealth[:N].round(3), "region": rng.choice(["north", "south", "east"], N),
-        "member": rng.random(N) < 0.5, "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, N), "D"),
-        "default": np.where(wealth[:N] + thrift[:N] > 0, "no", "yes"),
-    })  # fmt: skip
+    bank = pd.DataFrame(
+        {
+            "customer": people[:N],
+            "income": wealth[:N].round(3),
+            "region": rng.choice(["north", "south", "east"], N),
+            "member": rng.random(N) < 0.5,
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, N), "D"),
+            "default": np.where(wealth[:N] + thrift[:N] > 0, "no", "yes"),
+        }
+    )
     bank.loc[::9, "income"] = None
     bank.to_csv(folder / "bank.csv", index=False, date_format="%Y-%m-%d")
     some = rng.permutation(np.arange(30, N + 20))
@@ -249,9 +254,13 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path):
     lines += [f"100 {predict} {out}" for out in ("out.csv", "out.parquet", "new.tsv")]
     before = models(tmp_path)
     ran = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, tmp_path], input="\n".join(lines), capture_output=True, text=True,
-        cwd=Path(__file__).parents[2], check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", FULL_DISK, tmp_path],
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        check=True,
+    )
     said = ran.stdout.splitlines()
     assert len(said) == len(lines), ran
     for line, each in zip(lines, said, strict=True):
@@ -494,7 +503,7 @@ HOSTILE = "x\x1b[31m\u202ey"
         (2, "NAME"),
         (3, "federation fit NAME --out y"),
     ],
-)  # fmt: skip
+)
 def test_no_name_reaches_the_terminal_as_a_control_sequence(office, tmp_path, code, line):
     shutil.copytree(office, tmp_path, dirs_exist_ok=True)
     if "keys" in line:

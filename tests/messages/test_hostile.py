@@ -26,9 +26,37 @@ from fedonce.rows.ids import Naming
 SECRET = b"s" * 32
 ROWS = 12
 WORDS = [
-    "", "0", "-1", "1", "3", "4", "8", "12", "16", "32", "9" * 15, "9" * 16, "1e999", "nan", "\x1b[2J", "a\nb", "none", "null",
-    "{}", "[[]]", '[{"what": 1}]', '["pca"]', "hashed", "plain", "keyed " + "0" * 16, "trim", "lower,zz", "²", "٣", "x" * 300,
-]  # fmt: skip
+    "",
+    "0",
+    "-1",
+    "1",
+    "3",
+    "4",
+    "8",
+    "12",
+    "16",
+    "32",
+    "9" * 15,
+    "9" * 16,
+    "1e999",
+    "nan",
+    "\x1b[2J",
+    "a\nb",
+    "none",
+    "null",
+    "{}",
+    "[[]]",
+    '[{"what": 1}]',
+    '["pca"]',
+    "hashed",
+    "plain",
+    "keyed " + "0" * 16,
+    "trim",
+    "lower,zz",
+    "²",
+    "٣",
+    "x" * 300,
+]
 
 
 @pytest.fixture(scope="module")
@@ -155,9 +183,18 @@ def forged(message, rng):
         old = tensors.get(name, np.zeros((ROWS, 8), np.uint8))
         worst = 255 if old.dtype == np.uint8 else np.nan
         tensors[name] = rng.choice(
-            (old[:0], old[:-1], old.ravel(), old.astype(np.float64), np.full_like(old, worst), np.concatenate([old, old]),
-             np.zeros_like(old), np.full_like(old, 1), old[::-1])
-        )  # fmt: skip
+            (
+                old[:0],
+                old[:-1],
+                old.ravel(),
+                old.astype(np.float64),
+                np.full_like(old, worst),
+                np.concatenate([old, old]),
+                np.zeros_like(old),
+                np.full_like(old, 1),
+                old[::-1],
+            )
+        )
     return envelope.pack("message", header, tensors, rng.choice(("", "x", "ab" * 64 + ":" + "cd" * 64)))
 
 

@@ -140,9 +140,15 @@ def test_check_warns_or_refuses_by_name(rows, caplog):
 def test_with_a_budget_no_figures_of_rows_are_kept(rows):
     """Quantiles of private rows' values would be in the released model, and nobody has paid for them."""
     model = FedOnceClassifier(
-        {"bank": [0, 1], "shop": [2, 3]}, learner="random", host_epochs=1, epsilon=2.0, delta=1e-4, accountant="rdp",
-        bounds=(-3, 9), target_bounds=[0, 1],
-    )  # fmt: skip
+        {"bank": [0, 1], "shop": [2, 3]},
+        learner="random",
+        host_epochs=1,
+        epsilon=2.0,
+        delta=1e-4,
+        accountant="rdp",
+        bounds=(-3, 9),
+        target_bounds=[0, 1],
+    )
     model.fit(rows[:, :4], np.arange(1000) % 2)
     assert model._host.seen == {}
     spent = replace(learnt(rows[:100])[0].learn(rows[:100]), spent="[]")

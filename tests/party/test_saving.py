@@ -312,8 +312,11 @@ def test_a_host_with_a_guest_that_lacks_rows(tmp_path, members):
 
 def test_a_host_of_text_embeddings_and_images(tmp_path):
     table, y = mixed()
-    shapes = {"mixed": (table, QUICK, None), "ratings": (ratings(), replace(QUICK, network=NCF((4, 3), (8,))), None),
-              "images": (IMAGES, "default", (1, 10, 10))}  # fmt: skip
+    shapes = {
+        "mixed": (table, QUICK, None),
+        "ratings": (ratings(), replace(QUICK, network=NCF((4, 3), (8,))), None),
+        "images": (IMAGES, "default", (1, 10, 10)),
+    }
     for name, (rows, recipe, shape) in shapes.items():
         host = Host("bank", recipe=recipe, shape=shape, epochs=1)
         host.aggregate(rows, y, [])
@@ -358,9 +361,16 @@ def test_a_private_host_of_images(tmp_path, shape):
     X, y, size = np.column_stack([X, X[:, ::7]])[:300], y[:300], shape[0] * shape[1]
     parties = {"bank": Pixels(tuple(range(size)), shape), "shop": list(range(64, 70))}
     model = FedOnceClassifier(
-        parties, dim=4, epsilon=20.0, bounds=(0, 16), target_bounds=range(10), accountant="rdp",
-        privacy=Privacy(insecure_test_seed=0), host_epochs=1, random_state=0,
-    ).fit(X, y)  # fmt: skip
+        parties,
+        dim=4,
+        epsilon=20.0,
+        bounds=(0, 16),
+        target_bounds=range(10),
+        accountant="rdp",
+        privacy=Privacy(insecure_test_seed=0),
+        host_epochs=1,
+        random_state=0,
+    ).fit(X, y)
     own = model._columns(model._table(X, reset=False), model.host_)
     messages = list(model.representations_.values())
     agrees(model._host, reloaded(model._host, tmp_path), own, messages)
@@ -369,9 +379,16 @@ def test_a_private_host_of_images(tmp_path, shape):
 def test_a_private_host_with_a_recipe_that_trains_its_encoder(tmp_path):
     X, y = make_table(200)
     model = FedOnceRegressor(
-        2, dim=2, recipe=replace(QUICK, standardise=False, guest_dropout=0.0), epsilon=8.0, bounds=(-9, 9), target_bounds=(0, 1),
-        accountant="rdp", privacy=Privacy(insecure_test_seed=0), random_state=0,
-    ).fit(X, y)  # fmt: skip
+        2,
+        dim=2,
+        recipe=replace(QUICK, standardise=False, guest_dropout=0.0),
+        epsilon=8.0,
+        bounds=(-9, 9),
+        target_bounds=(0, 1),
+        accountant="rdp",
+        privacy=Privacy(insecure_test_seed=0),
+        random_state=0,
+    ).fit(X, y)
     own = model._columns(model._table(X, reset=False), model.host_)
     agrees(model._host, reloaded(model._host, tmp_path), own, list(model.representations_.values()))
 

@@ -33,8 +33,11 @@ def model(value=1, messages=None, kind="host"):
 
 def same(first, second):
     assert (first.kind, first.settings, first.encoding, first.messages) == (
-        second.kind, second.settings, second.encoding, second.messages,
-    )  # fmt: skip
+        second.kind,
+        second.settings,
+        second.encoding,
+        second.messages,
+    )
     assert first.weights.keys() == second.weights.keys()
     for name, value in first.weights.items():
         np.testing.assert_array_equal(value, second.weights[name])

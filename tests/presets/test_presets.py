@@ -16,10 +16,17 @@ from fedonce.privacy.ledger import LEAST_RATE, STEPS_LIMIT
 from tests.conftest import make_table
 
 NAMES = {
-    "gisette": "gisette", "covtype": "covtype", "phishing": "phishing", "UJIIndoorLoc": "ujiindoorloc",
-    "Superconduct": "superconduct", "MNIST": "mnist", "KMNIST": "kmnist", "Fashion-MNIST": "fashion-mnist",
-    "NUS-WIDE": "nus-wide", "MovieLens": "movielens",
-}  # fmt: skip
+    "gisette": "gisette",
+    "covtype": "covtype",
+    "phishing": "phishing",
+    "UJIIndoorLoc": "ujiindoorloc",
+    "Superconduct": "superconduct",
+    "MNIST": "mnist",
+    "KMNIST": "kmnist",
+    "Fashion-MNIST": "fashion-mnist",
+    "NUS-WIDE": "nus-wide",
+    "MovieLens": "movielens",
+}
 HOSTS = {"*": None, "0": "ids", "1": "auxiliary"}
 
 
@@ -114,8 +121,12 @@ def test_parties_of_level_0(paper):
 
 
 def test_covtype_s_level_1_is_the_published_code_s():
-    expected = {2: (0.3, 0.3, 32, 10, 30, 1.0), 4: (0.2, 0.2, 32, 6, 30, 1.0),
-                6: (0.3, 0.3, 128, 10, 30, 1.5), 8: (0.3, 0.6, 128, 10, 40, 1.5)}  # fmt: skip
+    expected = {
+        2: (0.3, 0.3, 32, 10, 30, 1.0),
+        4: (0.2, 0.2, 32, 6, 30, 1.0),
+        6: (0.3, 0.3, 128, 10, 30, 1.5),
+        8: (0.3, 0.6, 128, 10, 40, 1.5),
+    }
     for epsilon, (eta, host_eta, batch, epochs, host_epochs, clip) in expected.items():
         found = presets.settings("covtype", 1, epsilon=epsilon)
         assert hyperparameters(found) == [eta, 0, batch, epochs, host_eta, 0, batch, host_epochs]

@@ -101,11 +101,17 @@ def test_rows_show_each_line_and_the_total():
     ledger = book()
     *lines, total = ledger.rows()
     assert [(row["party"], row["what"]) for row in lines] == [
-        ("bank", "train"), ("shop", "PCA"), ("shop", "radius"), ("telco", "Random")
-    ]  # fmt: skip
+        ("bank", "train"),
+        ("shop", "PCA"),
+        ("shop", "radius"),
+        ("telco", "Random"),
+    ]
     assert [(row["noise"], row["sampling"], row["steps"]) for row in lines] == [
-        (1.5, 0.01, 100), (4.0, None, 1), (8.0, None, 2), (None, None, None)
-    ]  # fmt: skip
+        (1.5, 0.01, 100),
+        (4.0, None, 1),
+        (8.0, None, 2),
+        (None, None, None),
+    ]
     # What a party did costs so much together: told once, in its first line.
     assert [row["party alone"] for row in lines] == [ledger.epsilon("bank"), ledger.epsilon("shop"), None, 0.0]
     assert total["party"] == "total"
@@ -118,8 +124,11 @@ def test_the_table_shows_each_line_and_the_total():
     head, *lines, total = str(ledger).splitlines()
     assert head.split() == ["party", "what", "noise", "sampling", "steps", "party", "alone"]
     assert [line.split()[:2] for line in lines] == [
-        ["bank", "train"], ["shop", "PCA"], ["shop", "radius"], ["telco", "Random"]
-    ]  # fmt: skip
+        ["bank", "train"],
+        ["shop", "PCA"],
+        ["shop", "radius"],
+        ["telco", "Random"],
+    ]
     assert lines[0].split()[2:] == ["1.5", "0.01", "100", f"{ledger.epsilon('bank'):.4g}"]
     assert lines[3].split()[2:] == ["-", "-", "-", "0"]
     assert total == f"total: epsilon {ledger.epsilon():.4g} at delta 1e-05, moments, rdp"

@@ -151,10 +151,11 @@ def test_a_guest_may_lack_rows_and_the_same_seed_gives_the_same_model():
     X, y = make_table()
     mask = np.arange(300) % 4 > 0
     runs = [
-        FedOnceRegressor({"bank": [0, 1, 2], "shop": [3, 4, 5], "telco": [6, 7]}, dim=2, host_epochs=3, rounds=9, random_state=1)
-        .fit(X, y.astype(float), present={"shop": mask, "telco": False})
+        FedOnceRegressor(
+            {"bank": [0, 1, 2], "shop": [3, 4, 5], "telco": [6, 7]}, dim=2, host_epochs=3, rounds=9, random_state=1
+        ).fit(X, y.astype(float), present={"shop": mask, "telco": False})
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     assert runs[0].absent_ == ("telco",)
     assert runs[0].traffic_.rounds == 9
     first, second = (run.predict(X, present={"shop": mask}) for run in runs)

@@ -124,11 +124,17 @@ def test_a_package_is_imported_when_its_name_is_asked_for(here):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("broken", "of the package 'their-package' cannot be used: importing 'their_missing_package:Mine' failed with Mod"),
-        ("odd", "of the package 'their-package' cannot be used: 'their_package:dataclass' is no class that inherits Learner"),
+        (
+            "broken",
+            "of the package 'their-package' cannot be used: importing 'their_missing_package:Mine' failed with Mod",
+        ),
+        (
+            "odd",
+            "of the package 'their-package' cannot be used: 'their_package:dataclass' is no class that inherits Learner",
+        ),
         ("other", "of the package 'their-package' cannot be used: the name of 'their_package:Mine' is 'mine'"),
     ],
-)  # fmt: skip
+)
 def test_a_broken_package_is_named(here, name, said):
     with pytest.raises(InputError, match=f"The learner {name!r} {said}"):
         Guest("shop", name)
@@ -199,9 +205,14 @@ def test_commands_with_a_learner_and_a_model_of_a_package(installed, tmp_path):
     ]
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     ended = subprocess.run(
-        [sys.executable, "-c", code], input="\n".join(commands), env=environment, cwd=tmp_path, capture_output=True,
-        text=True, timeout=120,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        input="\n".join(commands),
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert ended.returncode == 0, ended.stderr
     assert Representation.from_file(tmp_path / "again.fedonce").learner == "mine"
     settings = json.loads(next((tmp_path / "bank").glob("settings-*.json")).read_text())

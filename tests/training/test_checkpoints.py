@@ -80,12 +80,17 @@ GUESTS = {
     "nat by adamw": lambda: (Guest("shop", NAT(epochs=EPOCHS, optimizer="adamw"), dim=2, bits=32), table()),
     "nat by sgd": lambda: (Guest("shop", NAT(epochs=EPOCHS, optimizer="sgd"), dim=2, bits=32), table()),
     "nat by autograd": lambda: (
-        Guest("shop", NAT(epochs=EPOCHS, batch=32, network=autograd_network()), dim=2, bits=32), table(),
+        Guest("shop", NAT(epochs=EPOCHS, batch=32, network=autograd_network()), dim=2, bits=32),
+        table(),
     ),
     "nat by autograd and sgd": lambda: (
-        Guest("shop", NAT(epochs=EPOCHS, optimizer="sgd", network=autograd_network()), dim=2, bits=32), table(),
+        Guest("shop", NAT(epochs=EPOCHS, optimizer="sgd", network=autograd_network()), dim=2, bits=32),
+        table(),
     ),
-    "nat, a frozen layer": lambda: (Guest("shop", NAT(epochs=EPOCHS, network=frozen_network()), dim=2, bits=32), table()),
+    "nat, a frozen layer": lambda: (
+        Guest("shop", NAT(epochs=EPOCHS, network=frozen_network()), dim=2, bits=32),
+        table(),
+    ),
     "nat of codes": lambda: (
         Guest("shop", NAT(epochs=EPOCHS, network=NCF((3, 0), (8,), 0.2)), dim=2, bits=32),
         np.column_stack([np.arange(60) % 5, table(60, 1)]),
@@ -93,11 +98,12 @@ GUESTS = {
     "nat of images": lambda: images(NAT(epochs=EPOCHS)),
     "autoencoder": lambda: (Guest("shop", Autoencoder(epochs=EPOCHS, batch=32), dim=2, bits=32), table()),
     "autoencoder by autograd": lambda: (
-        Guest("shop", Autoencoder(epochs=EPOCHS, batch=32, network=autograd_network()), dim=2, bits=32), table(),
+        Guest("shop", Autoencoder(epochs=EPOCHS, batch=32, network=autograd_network()), dim=2, bits=32),
+        table(),
     ),
     "autoencoder of images": lambda: images(Autoencoder(epochs=EPOCHS)),
     "auto": lambda: (Guest("shop", "auto", dim=2, bits=32, epochs=EPOCHS), table()),
-}  # fmt: skip
+}
 
 
 def interrupt(tmp_path, name="nat", epoch=2, **settings):

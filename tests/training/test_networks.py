@@ -17,8 +17,18 @@ def test_mlp_has_the_widths_of_the_table():
 def test_cnn0_is_the_paper_s():
     kinds = [type(layer).__name__ for layer in cnn0((1, 14, 14), 16)]
     assert kinds == [
-        "Conv2d", "ReLU", "Conv2d", "ReLU", "MaxPool2d", "Dropout", "Flatten", "Linear", "ReLU", "Dropout", "Linear"
-    ]  # fmt: skip
+        "Conv2d",
+        "ReLU",
+        "Conv2d",
+        "ReLU",
+        "MaxPool2d",
+        "Dropout",
+        "Flatten",
+        "Linear",
+        "ReLU",
+        "Dropout",
+        "Linear",
+    ]
     assert cnn0((3, 16, 16), 5)(torch.zeros(2, 3, 16, 16)).shape == (2, 5)
 
 

@@ -54,13 +54,16 @@ class Findings:
             "one run": [{**vars(run), "passed": run.passed} for run in self.one_runs],
             "membership": [
                 {
-                    "model": each.model, "epsilon": each.epsilon, "accuracy": each.accuracy,
+                    "model": each.model,
+                    "epsilon": each.epsilon,
+                    "accuracy": each.accuracy,
                     **{f"{attack}: area": each.area(attack) for attack in each.curves},
                     **{f"{attack}: found at 1 % false": each.caught(attack) for attack in each.curves},
-                } for each in self.memberships
+                }
+                for each in self.memberships
             ],
             "remark": PROVES_NOTHING,
-        }  # fmt: skip
+        }
 
     def lines(self) -> list[str]:
         """Return the findings in sentences."""

@@ -45,8 +45,15 @@ class Worth:
 
 
 def explain(
-    score: Score, own: Rows, values: Rows, present: Rows, dims: Mapping[str, int], host: str, repeats: int = 5, seed: int = 0
-) -> list[Worth]:  # fmt: skip
+    score: Score,
+    own: Rows,
+    values: Rows,
+    present: Rows,
+    dims: Mapping[str, int],
+    host: str,
+    repeats: int = 5,
+    seed: int = 0,
+) -> list[Worth]:
     """Measure what each party is worth, the host first.
 
     Parameters
@@ -126,9 +133,13 @@ def _figure(worths: Sequence[Worth], unit: str) -> Any:
     positions = range(len(worths))
     colours = [HOST_COLOUR if worth.absent is None else GUEST_COLOUR for worth in worths]
     axes.barh(
-        positions, [worth.drop for worth in worths], xerr=[worth.spread for worth in worths], color=colours, height=0.6,
+        positions,
+        [worth.drop for worth in worths],
+        xerr=[worth.spread for worth in worths],
+        color=colours,
+        height=0.6,
         error_kw={"ecolor": "#1b1f24", "capsize": 3, "linewidth": 1},
-    )  # fmt: skip
+    )
     gone = [(worth.absent, position) for position, worth in enumerate(worths) if worth.absent is not None]
     if gone:
         axes.plot(

@@ -26,8 +26,11 @@ align = typer.Typer(
 TableFile = Annotated[Path, typer.Argument(help="Your table: CSV, TSV, Parquet or Arrow.")]
 IdColumn = Annotated[str, typer.Option("--id", help="Column of ids.")]
 Normalise = Annotated[
-    str, typer.Option("--normalise-ids", help="How ids are made alike first: some of trim,lower,nfkc. The same at all parties.")
-]  # fmt: skip
+    str,
+    typer.Option(
+        "--normalise-ids", help="How ids are made alike first: some of trim,lower,nfkc. The same at all parties."
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 
@@ -74,10 +77,14 @@ def request(
         "bytes": len(asked),
         "state": str(state),
     }
-    _tell(told, as_json, [
-        f"request  {out}  {len(asked):,} bytes, {len(own):,} ids as points that only you can open; send it to the guests",
-        f"state    {state}  stays here for `fedonce align finish`; give it to nobody",
-    ])  # fmt: skip
+    _tell(
+        told,
+        as_json,
+        [
+            f"request  {out}  {len(asked):,} bytes, {len(own):,} ids as points that only you can open; send it to the guests",
+            f"state    {state}  stays here for `fedonce align finish`; give it to nobody",
+        ],
+    )
 
 
 @align.command()
@@ -111,9 +118,15 @@ def respond(
     answer = alignment.respond(data, own, name, ids.parse_forms(normalise), at_most)
     write_file(out, answer)
     told = {
-        "host": asked.host, "guest": name, "run": asked.run, "reveal": asked.reveal, "asked": len(asked.points),
-        "rows": len(own), "response": str(out), "bytes": len(answer),
-    }  # fmt: skip
+        "host": asked.host,
+        "guest": name,
+        "run": asked.run,
+        "reveal": asked.reveal,
+        "asked": len(asked.points),
+        "rows": len(own),
+        "response": str(out),
+        "bytes": len(answer),
+    }
     _tell(told, as_json, _respond_lines(asked, out, len(answer), len(own)))
 
 
@@ -163,8 +176,11 @@ def finish(
     _write_all(files, force)
     told = [_figures(matched, len(own)) for matched in found]
     lines = [_line(matched, len(own)) for matched in found] + [f"wrote    {path}" for path in files]
-    _tell({"host": asked.host, "run": asked.run, "reveal": asked.reveal, "guests": told, "files": list(map(str, files))},
-          as_json, [*lines, *_next(asked.reveal, shared is not None)])  # fmt: skip
+    _tell(
+        {"host": asked.host, "run": asked.run, "reveal": asked.reveal, "guests": told, "files": list(map(str, files))},
+        as_json,
+        [*lines, *_next(asked.reveal, shared is not None)],
+    )
 
 
 def _results(

@@ -97,9 +97,16 @@ def start(
     given |= {"--public": public, "--policy": policy}
     if data is not None and id is not None:
         sites.configure_guest(
-            opened, data, id, predict_data, drop=names(drop), types=pairs(types or (), "--type", "COLUMN=number"),
-            secret=secret, public=public, policy=policy,
-        )  # fmt: skip
+            opened,
+            data,
+            id,
+            predict_data,
+            drop=names(drop),
+            types=pairs(types or (), "--type", "COLUMN=number"),
+            secret=secret,
+            public=public,
+            policy=policy,
+        )
     elif data is not None or id is not None or any(given.values()):
         options = [name for name, value in {"--data": data, "--id": id, **given}.items() if value]
         raise InputError(

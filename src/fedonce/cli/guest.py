@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedonce.cli.options import (  # fmt: skip
+from fedonce.cli.options import (
     Columns,
     Drop,
     Id,
@@ -107,9 +107,18 @@ def fit(
             )
         purse = steps.guest_purse(name, own.n_rows, learner, epochs, plan, epsilon, delta)
         party = Guest(
-            name, learner, dim, bits, epochs, run=run, noise=noise, random_state=steps.estimator_seed(seed),
-            naming=steps.naming(secret, plain_ids, forms), purse=purse, public=bounds,
-        )  # fmt: skip
+            name,
+            learner,
+            dim,
+            bits,
+            epochs,
+            run=run,
+            noise=noise,
+            random_state=steps.estimator_seed(seed),
+            naming=steps.naming(secret, plain_ids, forms),
+            purse=purse,
+            public=bounds,
+        )
         party.reading = reading
         steps.warn_if_guessable(party, own, order)
         tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")

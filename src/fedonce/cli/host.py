@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedonce.cli.options import (  # fmt: skip
+from fedonce.cli.options import (
     AllowAbsent,
     Columns,
     Deadline,
@@ -117,19 +117,37 @@ def fit(
         who = name or (before.name if before else "host")
         steps.check_task(kind, y, reading.label)
         party = Host(
-            who, kind, recipe or "default", epochs, run=run, model=_model(model, recipe, before),
+            who,
+            kind,
+            recipe or "default",
+            epochs,
+            run=run,
+            model=_model(model, recipe, before),
             random_state=before.random_state if before and seed is None else steps.estimator_seed(seed or 0),
-            purse=None if budget is None else steps.purse(budget, who), public=bounds, plan=budget, labels=labels,
+            purse=None if budget is None else steps.purse(budget, who),
+            public=bounds,
+            plan=budget,
+            labels=labels,
             forms=parse_forms(normalise_ids) or (before.forms if before else ()),
-        )  # fmt: skip
+        )
         party.reading = reading
         party.dims = dict(before.dims) if before else {}  # whom it knows already
         kept = storage.load(out, "host").messages if before else {}
         sizes = before.received if before else {}
         incoming = steps.Incoming(
-            guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
-            max_dim, max_message, max_memory,
-        )  # fmt: skip
+            guest or [],
+            inbox,
+            names(expect),
+            duration(deadline),
+            verify or [],
+            key,
+            rows or [],
+            secret,
+            replace,
+            max_dim,
+            max_message,
+            max_memory,
+        )
         incoming.prepare(party)
         engine = incoming.engine(run, least, tell, kept, sizes, host=who)
         party.check_label(y, own.n_rows)  # before anybody waits
@@ -137,15 +155,22 @@ def fit(
         party.received = engine.moved
         party.save(out, {name: arrived.data for name, arrived in engine.arrived.items()})
     told = {
-        "host": who, "run": run, "rows": own.n_rows, "task": kind,
+        "host": who,
+        "run": run,
+        "rows": own.n_rows,
+        "task": kind,
         "guests": {
             name: {"overlap": fitted.overlap[name], "bytes": size} for name, size in fitted.traffic.per_guest.items()
         },
-        "late": list(fitted.absent), "refused": engine.refused,
-        "messages": fitted.traffic.messages, "bytes": fitted.traffic.bytes,
-        "payload bytes": fitted.traffic.payload_bytes, "id bytes": fitted.traffic.id_bytes,
-        "epsilon": None if party.ledger is None else party.ledger.epsilon(), "model": str(out),
-    }  # fmt: skip
+        "late": list(fitted.absent),
+        "refused": engine.refused,
+        "messages": fitted.traffic.messages,
+        "bytes": fitted.traffic.bytes,
+        "payload bytes": fitted.traffic.payload_bytes,
+        "id bytes": fitted.traffic.id_bytes,
+        "epsilon": None if party.ledger is None else party.ledger.epsilon(),
+        "model": str(out),
+    }
     if as_json:
         typer.echo(to_json(told))
         return
@@ -227,9 +252,19 @@ def predict(
 
     check_ending(out)
     incoming = steps.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
-        max_dim, max_message, max_memory,
-    )  # fmt: skip
+        guest or [],
+        inbox,
+        names(expect),
+        duration(deadline),
+        verify or [],
+        key,
+        rows or [],
+        secret,
+        replace,
+        max_dim,
+        max_message,
+        max_memory,
+    )
     care = steps.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
         done = steps.predict(table, model, incoming, tell, care=care)
@@ -271,9 +306,19 @@ def evaluate(
     from fedonce.party.presence import Needed
 
     incoming = steps.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
-        max_dim, max_message, max_memory,
-    )  # fmt: skip
+        guest or [],
+        inbox,
+        names(expect),
+        duration(deadline),
+        verify or [],
+        key,
+        rows or [],
+        secret,
+        replace,
+        max_dim,
+        max_message,
+        max_memory,
+    )
     care = steps.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
         done = steps.predict(table, model, incoming, tell, labelled=True, care=care)
@@ -322,9 +367,19 @@ def explain(
 
     importance.check_plot(out)
     incoming = steps.Incoming(
-        guest or [], inbox, names(expect), duration(deadline), verify or [], key, rows or [], secret, replace,
-        max_dim, max_message, max_memory,
-    )  # fmt: skip
+        guest or [],
+        inbox,
+        names(expect),
+        duration(deadline),
+        verify or [],
+        key,
+        rows or [],
+        secret,
+        replace,
+        max_dim,
+        max_message,
+        max_memory,
+    )
     care = steps.Care(Needed(min_guests, min_overlap, allow_absent), strict)
     with progress(quiet) as tell:
         done = steps.predict(table, model, incoming, tell, labelled=True, care=care)

@@ -55,10 +55,16 @@ def epsilon(
     found = {each: accountants.total(events, delta, accountant, each) for each in accountants.DIVISIONS}
     saving = 1 - found["moments"] / found["simple"] if math.isfinite(found["simple"]) else None
     told = {
-        "epsilon": found[division], "delta": delta, "noise": noise, "sampling": batch / rows, "steps": steps,
-        "parties": parties, "accountant": accountant, "division": division,
+        "epsilon": found[division],
+        "delta": delta,
+        "noise": noise,
+        "sampling": batch / rows,
+        "steps": steps,
+        "parties": parties,
+        "accountant": accountant,
+        "division": division,
         "saving": saving,
-    }  # fmt: skip
+    }
     if as_json:
         typer.echo(to_json(told))
         return
@@ -125,9 +131,18 @@ def plan(
         if hasattr(guest, "private_batch"):
             guest.private_batch = batch
     made = make_plan(
-        names[0], NetworkModel(recipe), task, counts[names[0]], dict.fromkeys(names[1:], guest), counts, epsilon,
-        1 / (10 * max(counts.values())) if delta is None else delta, accountant, division, "common" if common_noise else None,
-    )  # fmt: skip
+        names[0],
+        NetworkModel(recipe),
+        task,
+        counts[names[0]],
+        dict.fromkeys(names[1:], guest),
+        counts,
+        epsilon,
+        1 / (10 * max(counts.values())) if delta is None else delta,
+        accountant,
+        division,
+        "common" if common_noise else None,
+    )
     if out is not None:
         made.to_file(out)
     ledger = made.ledger(spent=True)

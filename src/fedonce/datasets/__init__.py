@@ -57,8 +57,18 @@ __all__ = [
 ]
 
 _MODULES = (
-    gisette, covtype, phishing, ujiindoorloc, superconduct, mnist, kmnist, fashion_mnist, nus_wide, movielens, cifar10,
-)  # fmt: skip
+    gisette,
+    covtype,
+    phishing,
+    ujiindoorloc,
+    superconduct,
+    mnist,
+    kmnist,
+    fashion_mnist,
+    nus_wide,
+    movielens,
+    cifar10,
+)
 
 SOURCES: dict[str, Source] = {module.SOURCE.name: module.SOURCE for module in _MODULES}
 FETCHERS: dict[str, Callable[..., Dataset]] = {

@@ -154,9 +154,16 @@ def make(
         note = "; ".join(filter(None, [note, f"{len(target):,} of {source.rows:,} rows"]))
     told = {"task": source.task, "parties": copy.deepcopy(source.parties), "image": source.image} | more
     dataset = Dataset(
-        source.name, data, target, feature_names,
-        complete=found.complete, note=note, licence=source.licence, citation=source.citation, **told,
-    )  # fmt: skip
+        source.name,
+        data,
+        target,
+        feature_names,
+        complete=found.complete,
+        note=note,
+        licence=source.licence,
+        citation=source.citation,
+        **told,
+    )
     if not dataset.complete:
         logger.warning("%s", dataset.title)
     return dataset

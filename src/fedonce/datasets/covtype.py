@@ -55,11 +55,19 @@ SOURCE = Source(
 )
 
 NAMES = (
-    "elevation", "aspect", "slope", "horizontal_distance_to_hydrology", "vertical_distance_to_hydrology",
-    "horizontal_distance_to_roadways", "hillshade_9am", "hillshade_noon", "hillshade_3pm",
-    "horizontal_distance_to_fire_points", *(f"wilderness_area_{j}" for j in range(1, 5)),
+    "elevation",
+    "aspect",
+    "slope",
+    "horizontal_distance_to_hydrology",
+    "vertical_distance_to_hydrology",
+    "horizontal_distance_to_roadways",
+    "hillshade_9am",
+    "hillshade_noon",
+    "hillshade_3pm",
+    "horizontal_distance_to_fire_points",
+    *(f"wilderness_area_{j}" for j in range(1, 5)),
     *(f"soil_type_{j}" for j in range(1, 41)),
-)  # fmt: skip
+)
 
 
 def fetch_covtype(data_dir: Any = None, download: bool = True, *, classes: int = 2, verify: bool = True) -> Dataset:

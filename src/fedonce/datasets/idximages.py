@@ -46,9 +46,8 @@ def fetch(source: Source, data_dir: Any, download: bool, verify: bool) -> Datase
     names = tuple(f"pixel_{row}_{column}" for row in range(28) for column in range(28))
     target = np.concatenate(labels).astype(np.int64)
     return make(
-        source, found, np.concatenate(images), target, names,
-        n_official_test=len(images[1]) if len(parts) == 2 else 0,
-    )  # fmt: skip
+        source, found, np.concatenate(images), target, names, n_official_test=len(images[1]) if len(parts) == 2 else 0
+    )
 
 
 def _images(found: Found, part: str) -> Any:

@@ -83,6 +83,4 @@ def fetch_nus_wide(data_dir: Any = None, download: bool = True, *, verify: bool 
         data.append(features)
         labels.append(own)
     names = tuple(f"{view}_{j}" for view, width in VIEWS.items() for j in range(1, width + 1))
-    return make(
-        SOURCE, found, np.concatenate(data), np.concatenate(labels), names, n_official_test=len(labels[1])
-    )  # fmt: skip
+    return make(SOURCE, found, np.concatenate(data), np.concatenate(labels), names, n_official_test=len(labels[1]))

@@ -41,8 +41,15 @@ SOURCE = Source(
 )
 
 PROPERTIES = (
-    "atomic_mass", "fie", "atomic_radius", "Density", "ElectronAffinity", "FusionHeat", "ThermalConductivity", "Valence",
-)  # fmt: skip
+    "atomic_mass",
+    "fie",
+    "atomic_radius",
+    "Density",
+    "ElectronAffinity",
+    "FusionHeat",
+    "ThermalConductivity",
+    "Valence",
+)
 STATISTICS = (
     "mean",
     "wtd_mean",

@@ -41,8 +41,16 @@ SOURCE = Source(
 
 SIGNALS = tuple(f"WAP{j:03d}" for j in range(1, 521))
 OTHERS = (
-    "LONGITUDE", "LATITUDE", "FLOOR", "BUILDINGID", "SPACEID", "RELATIVEPOSITION", "USERID", "PHONEID", "TIMESTAMP",
-)  # fmt: skip
+    "LONGITUDE",
+    "LATITUDE",
+    "FLOOR",
+    "BUILDINGID",
+    "SPACEID",
+    "RELATIVEPOSITION",
+    "USERID",
+    "PHONEID",
+    "TIMESTAMP",
+)
 NOT_HEARD = 100  # what the file has where a network was not heard; real signals lie between -104 and 0
 SILENCE = -110  # what we make of it: weaker than the weakest signal
 

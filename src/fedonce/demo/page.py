@@ -54,9 +54,14 @@ def _plot(demo: Demonstration) -> Any:
     for outcome, colour in zip(yardsticks, ("#8c959f", "#1b1f24"), strict=False):
         axes.axhline(100 * outcome.accuracy, color=colour, linestyle="--", linewidth=1)
         axes.annotate(
-            f"{outcome.method} {100 * outcome.accuracy:.1f} %", (0.01, 100 * outcome.accuracy), color=colour,
-            xycoords=("axes fraction", "data"), xytext=(0, 3), textcoords="offset points", va="bottom",
-        )  # fmt: skip
+            f"{outcome.method} {100 * outcome.accuracy:.1f} %",
+            (0.01, 100 * outcome.accuracy),
+            color=colour,
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 3),
+            textcoords="offset points",
+            va="bottom",
+        )
     sent = [outcome for outcome in demo.outcomes if outcome.messages]
     for outcome, marker in zip(sent, "os^Dv", strict=False):
         label = f"{outcome.method} {100 * outcome.accuracy:.1f} %"

@@ -95,11 +95,17 @@ def export_guest(guest: Guest, path: str | Path) -> Exported:
     what = f"the learner {guest.learner_name!r} of party {guest.name!r}"
     return _export(
         _Model(
-            guest.name, what, _GuestModule(learner, added, bound), {"rows": shape}, guest.preparation.embeddings, "values",
-            document, lambda made: guest.values(made["rows"]),
+            guest.name,
+            what,
+            _GuestModule(learner, added, bound),
+            {"rows": shape},
+            guest.preparation.embeddings,
+            "values",
+            document,
+            lambda made: guest.values(made["rows"]),
         ),
         path,
-    )  # fmt: skip
+    )
 
 
 def export_host(host: Host, path: str | Path) -> Exported:
@@ -215,9 +221,14 @@ def _converted(model: _Model) -> bytes:
     try:
         with _silence(), torch.no_grad():
             program = torch.onnx.export(
-                module, example, dynamo=True, input_names=list(model.widths), output_names=[model.output],
-                dynamic_shapes=tuple({0: rows} for _ in example), verbose=False,
-            )  # fmt: skip
+                module,
+                example,
+                dynamo=True,
+                input_names=list(model.widths),
+                output_names=[model.output],
+                dynamic_shapes=tuple({0: rows} for _ in example),
+                verbose=False,
+            )
     except Exception as error:  # torch has many kinds, for operations that it cannot convert
         raise InputError(
             f"{model.what[0].upper()}{model.what[1:]} cannot be exported as ONNX: torch cannot convert an operation of it "

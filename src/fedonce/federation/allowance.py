@@ -114,15 +114,17 @@ def _times(count: int) -> str:
 def told(policy: Policy, tally: Tally) -> dict[str, Any]:
     """Return how much of the policy's allowance is used, as JSON values, for the guest's own eyes."""
     learnt = tally.learnings()
-    runs = {
-        run: {"learnings": len(of_run(learnt, run)), "rounds": tally.rounds(run)} for run in tally.runs()
-    }  # fmt: skip
+    runs = {run: {"learnings": len(of_run(learnt, run)), "rounds": tally.rounds(run)} for run in tally.runs()}
     return {
-        "learnings": len(within_a_year(learnt)), "max_learnings_per_year": policy.max_learnings_per_year, "runs": runs,
-        "max_learnings": policy.max_learnings, "max_rounds": policy.max_rounds, "values_per_row": tally.values_per_row,
+        "learnings": len(within_a_year(learnt)),
+        "max_learnings_per_year": policy.max_learnings_per_year,
+        "runs": runs,
+        "max_learnings": policy.max_learnings,
+        "max_rounds": policy.max_rounds,
+        "values_per_row": tally.values_per_row,
         "max_values_per_row": policy.max_values_per_row,
         "last": [_shown(entry) for entry in tally.entries if entry.what in ANSWERED][-LAST:],
-    }  # fmt: skip
+    }
 
 
 def _shown(entry: Entry) -> dict[str, Any]:

@@ -20,9 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedonce.federation.record import (
-    MESSAGE,
-)  # fmt: skip
+from fedonce.federation.record import MESSAGE
 from fedonce.federation.request import Request
 from fedonce.federation.workplace import Failed, Tell, Workplace
 

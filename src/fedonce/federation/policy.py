@@ -28,7 +28,7 @@ from fedonce.federation.tomlfile import (
     some_of,
     whole,
     wrong,
-)  # fmt: skip
+)
 from fedonce.learners.names import LEARNERS, OURS
 from fedonce.messages.codecs import BITS
 from fedonce.rows import alignment
@@ -112,14 +112,30 @@ _COLUMNS = Kind(
     "a list of names of columns", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)
 )
 KEYS = {
-    "hosts": NAMES, "runs": NAMES, "columns": _COLUMNS, "forbid_columns": _COLUMNS, "min_columns": whole(1, 2**20),
-    "learners": NAMES, "max_learnings": whole(1, 10**6), "max_learnings_per_year": whole(1, 10**6),
-    "max_values_per_row": whole(1, 2**40), "max_rebuilt": number(0, below=1),
-    "max_dim": whole(1, 2**20), "max_bits": one_of(*sorted(BITS)), "max_epochs": whole(1, 10**6),
-    "min_noise": number(0, below=1e6), "budget": one_of("optional", "required"), "max_epsilon": number(0, above=True),
-    "max_delta": number(0, above=True, below=1), "predict": FLAG, "max_predict_rows": whole(1, 2**40),
-    "align": FLAG, "max_align_rows": whole(1, 2**40), "max_rounds": whole(0, 10**9), "ids": some_of(*NAMINGS),
-}  # fmt: skip
+    "hosts": NAMES,
+    "runs": NAMES,
+    "columns": _COLUMNS,
+    "forbid_columns": _COLUMNS,
+    "min_columns": whole(1, 2**20),
+    "learners": NAMES,
+    "max_learnings": whole(1, 10**6),
+    "max_learnings_per_year": whole(1, 10**6),
+    "max_values_per_row": whole(1, 2**40),
+    "max_rebuilt": number(0, below=1),
+    "max_dim": whole(1, 2**20),
+    "max_bits": one_of(*sorted(BITS)),
+    "max_epochs": whole(1, 10**6),
+    "min_noise": number(0, below=1e6),
+    "budget": one_of("optional", "required"),
+    "max_epsilon": number(0, above=True),
+    "max_delta": number(0, above=True, below=1),
+    "predict": FLAG,
+    "max_predict_rows": whole(1, 2**40),
+    "align": FLAG,
+    "max_align_rows": whole(1, 2**40),
+    "max_rounds": whole(0, 10**9),
+    "ids": some_of(*NAMINGS),
+}
 
 
 @dataclass(frozen=True)

@@ -95,16 +95,23 @@ class Request:
     def settings(self) -> dict[str, Any]:
         """Return what is asked apart from names and arrays."""
         return {
-            "learner": self.learner, "dim": self.dim, "bits": self.bits, "epochs": self.epochs, "noise": self.noise,
-            "seed": self.seed, "columns": None if self.columns is None else list(self.columns), "forms": list(self.forms),
-            "naming": self.naming, "model": self.model, "nonce": self.nonce, "rounds": self.rounds,
-        }  # fmt: skip
+            "learner": self.learner,
+            "dim": self.dim,
+            "bits": self.bits,
+            "epochs": self.epochs,
+            "noise": self.noise,
+            "seed": self.seed,
+            "columns": None if self.columns is None else list(self.columns),
+            "forms": list(self.forms),
+            "naming": self.naming,
+            "model": self.model,
+            "nonce": self.nonce,
+            "rounds": self.rounds,
+        }
 
     def to_bytes(self) -> bytes:
         """Return the file."""
-        header = {
-            "party": self.host, "version": self.version, "guest": self.guest, "run": self.run, "what": self.what
-        }  # fmt: skip
+        header = {"party": self.host, "version": self.version, "guest": self.guest, "run": self.run, "what": self.what}
         texts = {"settings": json.dumps(self.settings, sort_keys=True), "plan": self.plan}
         files = {"rows": self.rows, "points": self.points}
         data = {name: text.encode() for name, text in texts.items() if text is not None}
@@ -138,9 +145,16 @@ class Request:
             raise fail(f"its settings cannot be read ({error})") from None
         columns = settings.pop("columns")
         return cls(
-            header["party"], header["guest"], header["run"], header["what"], header["version"],
-            columns=None if columns is None else tuple(columns), forms=tuple(settings.pop("forms")), **settings, **arrays,
-        )  # fmt: skip
+            header["party"],
+            header["guest"],
+            header["run"],
+            header["what"],
+            header["version"],
+            columns=None if columns is None else tuple(columns),
+            forms=tuple(settings.pop("forms")),
+            **settings,
+            **arrays,
+        )
 
 
 def _arrays(tensors: dict[str, NDArray[Any]]) -> dict[str, Any]:

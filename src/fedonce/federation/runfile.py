@@ -29,7 +29,7 @@ from fedonce.federation.tomlfile import (
     one_of,
     whole,
     wrong,
-)  # fmt: skip
+)
 from fedonce.hostmodels.names import HOST_MODELS
 from fedonce.messages.codecs import BITS
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
@@ -54,34 +54,66 @@ def _are_columns(value: Any) -> bool:
 
 
 _COLUMNS = Kind("a list of names of columns, one or more, each once and without commas", _are_columns)
-_LEARNING = {
-    "learner": NAME, "dim": whole(1, 2**20), "bits": _BITS, "epochs": _EPOCHS, "noise": number(0, below=1e6)
-}  # fmt: skip
+_LEARNING = {"learner": NAME, "dim": whole(1, 2**20), "bits": _BITS, "epochs": _EPOCHS, "noise": number(0, below=1e6)}
 KEYS = {
-    "run": NAME, "table": TEXT, "id": TEXT, "label": TEXT, "guests": NAMES, "kit": TEXT, "deadline": TEXT,
-    "silence": TEXT, "min_guests": whole(0, 10**6), **_LEARNING,
-    "seed": whole(0, 2**32 - 1), "task": one_of("classification", "regression"),
-    "columns": _COLUMNS, "drop": _COLUMNS, "types": TABLE, "recipe": one_of("default", "paper"), "host_epochs": _EPOCHS,
+    "run": NAME,
+    "table": TEXT,
+    "id": TEXT,
+    "label": TEXT,
+    "guests": NAMES,
+    "kit": TEXT,
+    "deadline": TEXT,
+    "silence": TEXT,
+    "min_guests": whole(0, 10**6),
+    **_LEARNING,
+    "seed": whole(0, 2**32 - 1),
+    "task": one_of("classification", "regression"),
+    "columns": _COLUMNS,
+    "drop": _COLUMNS,
+    "types": TABLE,
+    "recipe": one_of("default", "paper"),
+    "host_epochs": _EPOCHS,
     "model": NAME,
-    "align": FLAG, "reveal": one_of(*REVEAL), "normalise_ids": TEXT, "secret": TEXT,
-    "max_message": TEXT, "max_memory": TEXT,
+    "align": FLAG,
+    "reveal": one_of(*REVEAL),
+    "normalise_ids": TEXT,
+    "secret": TEXT,
+    "max_message": TEXT,
+    "max_memory": TEXT,
     "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),
-    "budget": TABLE, "guest": TABLE,
-}  # fmt: skip
+    "budget": TABLE,
+    "guest": TABLE,
+}
 GUEST_KEYS = _LEARNING | {"columns": NAMES, "rows": _COUNT}
 ROUNDS_KEYS = {
-    "rounds": whole(1, 10**9), "epochs": number(0, above=True), "bytes": _COUNT, "batch": whole(1, 10**9),
-    "rate": number(0, above=True), "bits": _BITS,
-}  # fmt: skip
+    "rounds": whole(1, 10**9),
+    "epochs": number(0, above=True),
+    "bytes": _COUNT,
+    "batch": whole(1, 10**9),
+    "rate": number(0, above=True),
+    "bits": _BITS,
+}
 BUDGET_KEYS = {
-    "epsilon": Kind("a number above 0 (inf: clip, without noise)", lambda value: type(value) in (int, float) and value > 0),
-    "delta": number(0, above=True, below=1), "accountant": one_of("pld", "rdp", "reference"),
-    "division": one_of("moments", "simple"), "public": TEXT, "rows": _COUNT,
-}  # fmt: skip
+    "epsilon": Kind(
+        "a number above 0 (inf: clip, without noise)", lambda value: type(value) in (int, float) and value > 0
+    ),
+    "delta": number(0, above=True, below=1),
+    "accountant": one_of("pld", "rdp", "reference"),
+    "division": one_of("moments", "simple"),
+    "public": TEXT,
+    "rows": _COUNT,
+}
 REQUIRED = {
-    "run": '"churn-2026"', "table": '"bank.csv"', "id": '"customer_id"', "label": '"churned"', "guests": '["shop", "telco"]',
-    "task": '"classification"', "epsilon": "4.0", "delta": "1e-5", "public": '"bank-public.toml"',
-}  # fmt: skip
+    "run": '"churn-2026"',
+    "table": '"bank.csv"',
+    "id": '"customer_id"',
+    "label": '"churned"',
+    "guests": '["shop", "telco"]',
+    "task": '"classification"',
+    "epsilon": "4.0",
+    "delta": "1e-5",
+    "public": '"bank-public.toml"',
+}
 
 
 @dataclass(frozen=True)
@@ -211,9 +243,12 @@ class RunFile:
     def table_settings(self) -> dict[str, Any]:
         """Return how the host's table is read: keyword arguments of `steps.labelled_table` and `steps.read`."""
         return {
-            "id": self.id, "label": self.label, "columns": None if self.columns is None else ",".join(self.columns),
-            "drop": ",".join(self.drop) or None, "types": [f"{name}={kind}" for name, kind in self.types.items()],
-        }  # fmt: skip
+            "id": self.id,
+            "label": self.label,
+            "columns": None if self.columns is None else ",".join(self.columns),
+            "drop": ",".join(self.drop) or None,
+            "types": [f"{name}={kind}" for name, kind in self.types.items()],
+        }
 
     def rounds_settings(self) -> Rounds | None:
         """Return how to train on together; None: not at all."""

@@ -52,11 +52,18 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     own, reading = _training_table(workplace, request, tables)
     plan = None if request.plan is None else Plan.from_text(request.plan)
     party = Guest(
-        workplace.name, request.learner, request.dim, request.bits, request.epochs, run=request.run, noise=request.noise,
-        random_state=steps.estimator_seed(request.seed or 0), naming=_naming(workplace, request, tables),
+        workplace.name,
+        request.learner,
+        request.dim,
+        request.bits,
+        request.epochs,
+        run=request.run,
+        noise=request.noise,
+        random_state=steps.estimator_seed(request.seed or 0),
+        naming=_naming(workplace, request, tables),
         purse=None if plan is None else steps.purse(plan, workplace.name),
         public=None if plan is None else steps.public(tables.public)[0],
-    )  # fmt: skip
+    )
     party.reading = reading
     _fix_noise(workplace, party)
 
@@ -99,8 +106,12 @@ def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
     }
     logger.info(
         "run %s: a plain attack rebuilds %d of %d columns with a score above %g, the best one to %.2f of what guessing misses",
-        party.run, figures["alarming"], figures["columns"], leakage.ALARMING, figures["best"],
-    )  # fmt: skip
+        party.run,
+        figures["alarming"],
+        figures["columns"],
+        leakage.ALARMING,
+        figures["best"],
+    )
     return figures
 
 

@@ -27,7 +27,7 @@ from fedonce.federation.record import (
     rebuilt_of,
     same_run,
     sent,
-)  # fmt: skip
+)
 from fedonce.federation.request import Request
 from fedonce.federation.tables import GuestTables
 

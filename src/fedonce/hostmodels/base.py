@@ -94,9 +94,14 @@ class HostModel(ABC):
         """Take back what `state` gave; afterwards `outputs` works as before. The arrays may be forged: check what you build."""
 
     def train(
-        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device,
+        self,
+        examples: Examples,
+        dims: Sequence[int],
+        n_outputs: int,
+        rng: np.random.Generator,
+        device: torch.device,
         purse: Purse | None,
-    ) -> list[Epoch]:  # fmt: skip
+    ) -> list[Epoch]:
         """Learn, with what a purse allows where there is one; a private training has no history."""
         self._check(examples)
         if purse is None:
@@ -126,9 +131,14 @@ class HostModel(ABC):
         return
 
     def fit_private(
-        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device,
+        self,
+        examples: Examples,
+        dims: Sequence[int],
+        n_outputs: int,
+        rng: np.random.Generator,
+        device: torch.device,
         purse: Purse,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Learn with what the purse allows; `rng` serves initial weights alone, all else comes from the purse."""
         purse.exactly(WITHOUT_NOISE)
         self.fit(examples, dims, n_outputs, rng, device)

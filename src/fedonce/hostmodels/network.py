@@ -115,17 +115,40 @@ TABLES = Recipe()
 IMAGES = Recipe(encoder_dim=128, head=(1024, 512), dropout=0.3, rate=2e-3, smoothing=0.1)
 # The paper: Adam at a constant rate, representations as they come, nobody dropped. A preset fills in the shapes.
 PAPER = Recipe(
-    encoder_hidden=(30, 30), encoder_dim=3, head=(30,), dropout=0.0, epochs=100, batch=100, rate=1e-4, weight_decay=1e-4,
-    schedule="constant", optimizer="adam", guest_dropout=0.0, standardise=False, marks=False,
-)  # fmt: skip
+    encoder_hidden=(30, 30),
+    encoder_dim=3,
+    head=(30,),
+    dropout=0.0,
+    epochs=100,
+    batch=100,
+    rate=1e-4,
+    weight_decay=1e-4,
+    schedule="constant",
+    optimizer="adam",
+    guest_dropout=0.0,
+    standardise=False,
+    marks=False,
+)
 
 
 # With a privacy budget: few parameters, few large batches, bounded activations. docs/privacy.md says how they were chosen.
 PRIVATE_CLASSES = Recipe(
-    encoder_dim=20, head=(128,), epochs=60, batch=4096, rate=200.0, weight_decay=0.0, schedule="linear", optimizer="sgd",
-    guest_dropout=0.0, standardise=False, marks=False, activation="tanh", clip=0.3, drift=0.5,
+    encoder_dim=20,
+    head=(128,),
+    epochs=60,
+    batch=4096,
+    rate=200.0,
+    weight_decay=0.0,
+    schedule="linear",
+    optimizer="sgd",
+    guest_dropout=0.0,
+    standardise=False,
+    marks=False,
+    activation="tanh",
+    clip=0.3,
+    drift=0.5,
     fixed_encoder=True,
-)  # fmt: skip
+)
 PRIVATE_NUMBERS = replace(PRIVATE_CLASSES, head=(64,), rate=0.03, optimizer="adam", clip=0.1, drift=None)
 PRIVATE_IMAGE_DIM = 32
 
@@ -363,9 +386,13 @@ def loss(raw: Tensor, target: Tensor, smoothing: float) -> Tensor:
 
 
 def untrained(
-    shape: tuple[int, ...], dims: Sequence[int], n_outputs: int, recipe: Recipe, sizes: Sequence[int] = (),
+    shape: tuple[int, ...],
+    dims: Sequence[int],
+    n_outputs: int,
+    recipe: Recipe,
+    sizes: Sequence[int] = (),
     partial: Sequence[bool] = (),
-) -> nn.Module:  # fmt: skip
+) -> nn.Module:
     """Make the host's model, with as many members as the recipe has; two such where guests are `partial`."""
     if any(partial):
         two = [untrained(shape, dims, n_outputs, recipe, sizes) for _ in range(2)]

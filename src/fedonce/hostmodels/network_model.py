@@ -63,9 +63,14 @@ class NetworkModel(HostModel):
         return history
 
     def fit_private(
-        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device,
+        self,
+        examples: Examples,
+        dims: Sequence[int],
+        n_outputs: int,
+        rng: np.random.Generator,
+        device: torch.device,
         purse: Purse,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Train by DP-SGD."""
         recipe = self._choose(examples.own, "regression" if examples.target.dtype.kind == "f" else "classification")
         self.network_ = private_network.fit(examples, dims, n_outputs, recipe, rng, device, purse)

@@ -14,9 +14,19 @@ from fedonce.privacy.budget import Plan, Task, calibrate
 
 
 def plan(
-    host: str, model: HostModel, task: str, n_rows: int, guests: Mapping[str, Learner], rows: Mapping[str, int], epsilon: float,
-    delta: float, accountant: str = "pld", division: str = "moments", shares: Any = None, unsound: bool = False,
-) -> Plan:  # fmt: skip
+    host: str,
+    model: HostModel,
+    task: str,
+    n_rows: int,
+    guests: Mapping[str, Learner],
+    rows: Mapping[str, int],
+    epsilon: float,
+    delta: float,
+    accountant: str = "pld",
+    division: str = "moments",
+    shares: Any = None,
+    unsound: bool = False,
+) -> Plan:
     """Say, before anything is trained, what each party will do with its rows and with how much noise.
 
     Parameters

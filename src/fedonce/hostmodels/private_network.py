@@ -41,9 +41,14 @@ def tasks(recipe: Recipe, n_rows: int, share: float, pca_share: float) -> list[T
 
 
 def fit(
-    examples: Examples, dims: Sequence[int], n_outputs: int, recipe: Recipe, rng: np.random.Generator,
-    device: torch.device, purse: Purse,
-) -> AggregationModel:  # fmt: skip
+    examples: Examples,
+    dims: Sequence[int],
+    n_outputs: int,
+    recipe: Recipe,
+    rng: np.random.Generator,
+    device: torch.device,
+    purse: Purse,
+) -> AggregationModel:
     """Train the host's model within its part of the budget; nothing but the model comes back."""
     own = examples.own
     dtype = torch.get_default_dtype()
@@ -109,9 +114,13 @@ def untrained_encoder(shape: tuple[int, ...], weight_shape: tuple[int, int]) -> 
 
 
 def _train_head(
-    model: AggregationModel, tensors_of: TensorsOf, smoothing: float, private: PrivateSteps, training: Training,
+    model: AggregationModel,
+    tensors_of: TensorsOf,
+    smoothing: float,
+    private: PrivateSteps,
+    training: Training,
     rng: np.random.Generator,
-) -> None:  # fmt: skip
+) -> None:
     """Train the head in closed form."""
     form = ClosedForm(model.head)
     wanted: list[Tensor] = []

@@ -41,9 +41,14 @@ LEAST_IDS = 20  # rows below which values that all differ are no sign of ids
 
 
 def read(
-    path: Path, party: str, id: str | None, columns: str | None, drop: str | None, types: Sequence[str] | None,
+    path: Path,
+    party: str,
+    id: str | None,
+    columns: str | None,
+    drop: str | None,
+    types: Sequence[str] | None,
     label: str | None = None,
-) -> tuple[Table, Reading]:  # fmt: skip
+) -> tuple[Table, Reading]:
     """Read a table, and say how it was read, so that it is read alike at prediction. The label is the last column."""
     given = pairs(types or [], "--type", "age=number")
     wanted = None if columns is None else [*_listed(columns), *([label] if label else [])]
@@ -248,9 +253,15 @@ def model_before(out: Path, refit: bool) -> Host | None:
 
 
 def labelled_table(
-    path: Path, before: Host | None, name: str | None, id: str | None, columns: str | None, drop: str | None,
-    types: list[str] | None, label: str | None,
-) -> tuple[Table, NDArray[Any], Any]:  # fmt: skip
+    path: Path,
+    before: Host | None,
+    name: str | None,
+    id: str | None,
+    columns: str | None,
+    drop: str | None,
+    types: list[str] | None,
+    label: str | None,
+) -> tuple[Table, NDArray[Any], Any]:
     """Read the training table and its labels; where a model is trained again, as it was read before."""
     if before is not None and before.reading is not None:
         reading = before.reading
@@ -339,20 +350,39 @@ class Incoming:
         return None if self.max_memory is None else size(self.max_memory)
 
     def engine(
-        self, run: str, least: int, tell: Tell, kept: Mapping[str, bytes] | None = None,
-        kept_sizes: Mapping[str, int] | None = None, members: Mapping[str, int] | None = None, host: str | None = None,
-    ) -> FilesEngine:  # fmt: skip
+        self,
+        run: str,
+        least: int,
+        tell: Tell,
+        kept: Mapping[str, bytes] | None = None,
+        kept_sizes: Mapping[str, int] | None = None,
+        members: Mapping[str, int] | None = None,
+        host: str | None = None,
+    ) -> FilesEngine:
         """Return the engine that collects the messages of others than `host`; `members`: a model's guests, and values per row."""
         if self.inbox is None and (self.expect or self.deadline):
             option = "--expect" if self.expect else "--deadline"
             raise InputError(f"Say with --inbox DIR in which folder messages arrive, or leave {option} out.")
         return FilesEngine(
-            run, self.files, self.inbox, self.expect, self.deadline, least, public_keys(self.verify), private_key(self.key),
-            self.replace, kept or {}, kept_sizes or {}, tuple(members or ()), tell,
+            run,
+            self.files,
+            self.inbox,
+            self.expect,
+            self.deadline,
+            least,
+            public_keys(self.verify),
+            private_key(self.key),
+            self.replace,
+            kept or {},
+            kept_sizes or {},
+            tuple(members or ()),
+            tell,
             max_dim=self.max_dim or max((MAX_DIM, *(members or {}).values())),
-            max_message=MESSAGE_LIMIT if self.max_message is None else size(self.max_message), max_memory=self._memory(),
-            secret=None if self.secret is None else read_secret(self.secret), host=host,
-        )  # fmt: skip
+            max_message=MESSAGE_LIMIT if self.max_message is None else size(self.max_message),
+            max_memory=self._memory(),
+            secret=None if self.secret is None else read_secret(self.secret),
+            host=host,
+        )
 
 
 @dataclass(frozen=True)

@@ -129,9 +129,15 @@ class NetworkLearner(Learner):
         return self.network_
 
     def train(
-        self, update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator,
-        private: PrivateSteps | None = None, memory: Memory | None = None,
-    ) -> list[Epoch]:  # fmt: skip
+        self,
+        update: Update,
+        n_rows: int,
+        step: Step,
+        training: Training,
+        rng: np.random.Generator,
+        private: PrivateSteps | None = None,
+        memory: Memory | None = None,
+    ) -> list[Epoch]:
         """Train the encoder, and bring it home from the GPU.
 
         `memory` is all that the training changes, so that one that was killed can go on; None: it starts anew. So does every

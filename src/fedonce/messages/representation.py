@@ -166,10 +166,17 @@ class Representation:
         if self.ids is not None:
             tensors["ids"] = np.ascontiguousarray(self.ids)
         header = {
-            "run": self.run, "party": self.party, "rows": self.rows,
-            "n": str(self.n_rows), "d": str(self.dim), "bits": str(self.bits),
-            "learner": self.learner, "noise": repr(float(self.noise)), "note": self.note, "spent": self.spent or "none",
-        }  # fmt: skip
+            "run": self.run,
+            "party": self.party,
+            "rows": self.rows,
+            "n": str(self.n_rows),
+            "d": str(self.dim),
+            "bits": str(self.bits),
+            "learner": self.learner,
+            "noise": repr(float(self.noise)),
+            "note": self.note,
+            "spent": self.spent or "none",
+        }
         more = {"ids": self.naming, "normalised": ",".join(self.forms), "model": self.model, "codec": self.codec.name}
         return header | {key: text for key, text in more.items() if text}, tensors
 
@@ -319,11 +326,23 @@ def _decode(
     if present is not None and int(present.sum()) != m:
         raise fail("it marks rows as present beyond its last one")
     return cls(
-        party=header["party"], values=values, rows=header["rows"], codec=codec, written=written, run=header["run"],
-        present=present, ids=tensors.get("ids"), naming=naming, forms=forms, model=header.get("model", ""),
-        signature=read.signature, learner=header["learner"], noise=fail.noise(header), note=header["note"],
+        party=header["party"],
+        values=values,
+        rows=header["rows"],
+        codec=codec,
+        written=written,
+        run=header["run"],
+        present=present,
+        ids=tensors.get("ids"),
+        naming=naming,
+        forms=forms,
+        model=header.get("model", ""),
+        signature=read.signature,
+        learner=header["learner"],
+        noise=fail.noise(header),
+        note=header["note"],
         spent=None if header["spent"] == "none" else header["spent"],
-    )  # fmt: skip
+    )
 
 
 def _decode_values(codec: Codec, written: Tensors, m: int, d: int, fail: _Failure) -> NDArray[np.float32]:

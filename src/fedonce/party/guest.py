@@ -77,10 +77,21 @@ class Guest:
     """
 
     def __init__(
-        self, name: str, learner: object = "auto", dim: int = 8, bits: int | str = 8, epochs: int | None = None,
-        shape: tuple[int, ...] | None = None, run: str = "local", noise: float = 0.0, random_state: int = 0,
-        device: str = "auto", purse: Purse | None = None, public: Public | None = None, naming: Naming | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        learner: object = "auto",
+        dim: int = 8,
+        bits: int | str = 8,
+        epochs: int | None = None,
+        shape: tuple[int, ...] | None = None,
+        run: str = "local",
+        noise: float = 0.0,
+        random_state: int = 0,
+        device: str = "auto",
+        purse: Purse | None = None,
+        public: Public | None = None,
+        naming: Naming | None = None,
+    ) -> None:
         check_party("Guest", name, random_state, run)
         check_noise("Guest", "noise", noise)
         check_purse("Guest", name, purse, public)
@@ -117,9 +128,12 @@ class Guest:
         return guest_from(folder, Guest)
 
     def learn(
-        self, table: Any, present: ArrayLike | None = None, agreed: AgreedRows | None = None,
+        self,
+        table: Any,
+        present: ArrayLike | None = None,
+        agreed: AgreedRows | None = None,
         progress: Progress | None = None,
-    ) -> Representation:  # fmt: skip
+    ) -> Representation:
         """Learn from the guest's training rows, without labels, and return the message for the host.
 
         `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order. Where the table has ids,
@@ -273,12 +287,18 @@ class Guest:
         lowered = values.shape[1] < self.dim
         rows.setdefault("rows", row_digest(len(values) if present is None else len(present)))
         return Representation.encode(
-            values, self.codec, self.name, run=self.run, present=present,
-            learner=self.learner_name, model=self.model, **rows,
+            values,
+            self.codec,
+            self.name,
+            run=self.run,
+            present=present,
+            learner=self.learner_name,
+            model=self.model,
+            **rows,
             noise=0.0 if self.noise is None else self.noise.scale,
             spent=None if self.purse is None else to_text(self.purse.spent),
             note=f"dim lowered from {self.dim} to {values.shape[1]}" if lowered else "",
-        )  # fmt: skip
+        )
 
 
 def check_noise(owner: str, parameter: str, noise: object) -> None:

@@ -89,12 +89,26 @@ class Host:
     """
 
     def __init__(
-        self, name: str, task: str = "classification", recipe: object = "default", epochs: int | None = None,
-        shape: tuple[int, ...] | None = None, random_state: int = 0, device: str = "auto", run: str = "local",
-        purse: Purse | None = None, public: Public | None = None, plan: Plan | None = None, labels: Any = None,
-        allow_large_delta: bool = False, secret: bytes | None = None, forms: Sequence[str] = (),
-        agreed: Sequence[AgreedRows] = (), max_memory: int | None = None, model: object = "network",
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        task: str = "classification",
+        recipe: object = "default",
+        epochs: int | None = None,
+        shape: tuple[int, ...] | None = None,
+        random_state: int = 0,
+        device: str = "auto",
+        run: str = "local",
+        purse: Purse | None = None,
+        public: Public | None = None,
+        plan: Plan | None = None,
+        labels: Any = None,
+        allow_large_delta: bool = False,
+        secret: bytes | None = None,
+        forms: Sequence[str] = (),
+        agreed: Sequence[AgreedRows] = (),
+        max_memory: int | None = None,
+        model: object = "network",
+    ) -> None:
         check_party("Host", name, random_state, run)
         if task not in ("classification", "regression"):
             raise parameter_error("Host", "task", "'classification' or 'regression'", task)

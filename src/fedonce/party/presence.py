@@ -68,9 +68,11 @@ class Needed:
 
 
 def check_present(
-    trained: Mapping[str, float], now: Mapping[str, float], needed: Needed | None = None,
+    trained: Mapping[str, float],
+    now: Mapping[str, float],
+    needed: Needed | None = None,
     reasons: Mapping[str, str] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Raise where too few guests of the training are there, or have too few of the rows.
 
     Parameters
@@ -99,9 +101,13 @@ def check_present(
 
 
 def _too_few(
-    least: int, missing: Mapping[str, float], trained: Mapping[str, float], now: Mapping[str, float], needed: Needed,
+    least: int,
+    missing: Mapping[str, float],
+    trained: Mapping[str, float],
+    now: Mapping[str, float],
+    needed: Needed,
     reasons: Mapping[str, str],
-) -> str:  # fmt: skip
+) -> str:
     share = needed.min_overlap
     rows = "half of its share of the rows in training" if share is None else f"{_percent(share)} of the rows"
     there = len(trained) - len(missing)

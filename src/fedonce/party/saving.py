@@ -48,9 +48,26 @@ _DAMAGE = (
 )
 # The order of a host's settings in its file, those of the model "network" among them; what other models add comes last.
 _HOST_KEYS = (
-    "name", "task", "run", "random_state", "recipe", "dims", "makers", "overlap", "sizes", "classes", "labels", "offset",
-    "spread", "forms", "partial", "ledger", "reading", "received", "seen",
-)  # fmt: skip
+    "name",
+    "task",
+    "run",
+    "random_state",
+    "recipe",
+    "dims",
+    "makers",
+    "overlap",
+    "sizes",
+    "classes",
+    "labels",
+    "offset",
+    "spread",
+    "forms",
+    "partial",
+    "ledger",
+    "reading",
+    "received",
+    "seen",
+)
 # A guest's folder has a scale even where its encoding needs none.
 NO_SCALE = {f"scale.{name}": np.zeros(0, np.float32) for name in ("low", "high")}
 _ROW_LIMIT = 2**24  # numbers of a prepared row; or as many as there are weights
@@ -135,15 +152,20 @@ def keep_guest(guest: GuestState, folder: str | Path, leaving: Mapping[str, byte
     if guest.tuned is not None and guest.tuned.network is not None:
         weights |= _weights("tuned.", guest.tuned.network)
     settings = {
-        "name": guest.name, "dim": int(guest.dim), "bits": guest.bits, "run": guest.run,
+        "name": guest.name,
+        "dim": int(guest.dim),
+        "bits": guest.bits,
+        "run": guest.run,
         "random_state": int(guest.random_state),
         "learner": {"name": guest.learner.name, "settings": settings_of(guest.learner, owner)},
         "noise": None if guest.noise is None else {"scale": guest.noise.scale, "radius": guest.noise.radius},
-        "tuned": None if guest.tuned is None else {"network": guest.tuned.network is not None, "alone": guest.tuned.alone},
+        "tuned": None
+        if guest.tuned is None
+        else {"network": guest.tuned.network is not None, "alone": guest.tuned.alone},
         "ledger": None if guest.purse is None else _ledger_json(guest.purse.ledger, [guest.name]),
         "reading": None if guest.reading is None else guest.reading.to_json(),
         "naming": None if guest.naming is None else {"form": guest.naming.form, "forms": list(guest.naming.forms)},
-    }  # fmt: skip
+    }
     return storage.save(folder, Stored("guest", settings, guest.preparation.to_json(), weights, leaving=leaving))
 
 
@@ -175,9 +197,13 @@ def _guest(stored: Stored, make: Callable[..., G]) -> G:
     settings, weights = stored.settings, stored.weights
     name, noise, tuned = kept(settings["name"]), settings["noise"], settings["tuned"]
     guest = make(
-        name, _learner(settings["learner"], weights), settings["dim"], settings["bits"], run=settings["run"],
+        name,
+        _learner(settings["learner"], weights),
+        settings["dim"],
+        settings["bits"],
+        run=settings["run"],
         random_state=settings["random_state"],
-    )  # fmt: skip
+    )
     guest.preparation = Preparation.from_json(stored.encoding)
     if noise is not None:
         guest.noise = LocalNoise(noise["scale"], weights["noise.centre"], noise["radius"])
@@ -266,16 +292,24 @@ def keep_host(host: HostState, folder: str | Path, messages: Mapping[str, bytes]
     owner = f"the host {host.name!r}"
     _check_registered(HOST_MODELS, host.model, f"The model {host.model.name!r} of {owner}", "hostmodels")
     settings = {
-        "name": host.name, "task": host.task, "run": host.run, "random_state": int(host.random_state),
-        "dims": {party: int(dim) for party, dim in host.dims.items()}, "makers": host.makers, "overlap": host.trained_overlap,
-        "classes": _values_json(host.classes), "labels": _values_json(host.labels),
-        "offset": host.offset, "spread": host.spread, "forms": list(host.forms),
+        "name": host.name,
+        "task": host.task,
+        "run": host.run,
+        "random_state": int(host.random_state),
+        "dims": {party: int(dim) for party, dim in host.dims.items()},
+        "makers": host.makers,
+        "overlap": host.trained_overlap,
+        "classes": _values_json(host.classes),
+        "labels": _values_json(host.labels),
+        "offset": host.offset,
+        "spread": host.spread,
+        "forms": list(host.forms),
         "ledger": None if host.ledger is None else _ledger_json(host.ledger, host.ledger.parties),
         "reading": None if host.reading is None else host.reading.to_json(),
         "received": {party: int(size) for party, size in host.received.items()},
         "seen": {party: seen.to_json() for party, seen in host.seen.items()},
         **host.model.to_json(owner),
-    }  # fmt: skip
+    }
     ordered = {key: settings[key] for key in sorted(settings, key=_place)}
     stored = Stored("host", ordered, host.preparation.to_json(), host.model.state(), dict(messages))
     return storage.save(folder, stored)
@@ -304,9 +338,13 @@ def _host(stored: Stored, make: Callable[..., H]) -> H:
     settings = stored.settings
     model = _model(settings, len(stored.weights))
     host = make(
-        kept(settings["name"]), settings["task"], random_state=settings["random_state"], run=settings["run"],
-        forms=settings["forms"], model=model,
-    )  # fmt: skip
+        kept(settings["name"]),
+        settings["task"],
+        random_state=settings["random_state"],
+        run=settings["run"],
+        forms=settings["forms"],
+        model=model,
+    )
     host.dims, host.makers, host.overlap = settings["dims"], settings["makers"], settings["overlap"]
     host.trained_overlap = dict(host.overlap)
     host.seen = {party: Seen.from_json(content) for party, content in settings.get("seen", {}).items()}

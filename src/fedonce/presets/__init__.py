@@ -110,11 +110,18 @@ def load(name: str, level: int = 0, host: str | None = None, epsilon: float | No
         "dim": row.dim,
         "bits": 32,
         "recipe": replace(
-            PAPER, encoder_hidden=hidden, network=network, encoder_dim=row.dim, head=_widths(row.host_model),
-            epochs=row.host.epochs, batch=row.host.batch, rate=row.host.rate, weight_decay=row.host.weight_decay,
+            PAPER,
+            encoder_hidden=hidden,
+            network=network,
+            encoder_dim=row.dim,
+            head=_widths(row.host_model),
+            epochs=row.host.epochs,
+            batch=row.host.batch,
+            rate=row.host.rate,
+            weight_decay=row.host.weight_decay,
             optimizer=row.optimizer.lower(),
         ),
-    }  # fmt: skip
+    }
     if level == 1:
         arguments |= {"epsilon": float(epsilon or 0), "delta": row.delta, "privacy": Privacy(clip=row.clip)}
     return arguments
@@ -136,9 +143,15 @@ def _check_host(name: str, host: str | None, parties: Any) -> None:
 def _learner(row: Settings, party: str) -> NAT:
     hidden, network = _encoder(row, party)
     return NAT(
-        hidden=hidden, network=network, epochs=row.guest.epochs, batch=row.guest.batch, rate=row.guest.rate,
-        weight_decay=row.guest.weight_decay, update_every=row.update_every, optimizer=row.optimizer.lower(),
-    )  # fmt: skip
+        hidden=hidden,
+        network=network,
+        epochs=row.guest.epochs,
+        batch=row.guest.batch,
+        rate=row.guest.rate,
+        weight_decay=row.guest.weight_decay,
+        update_every=row.update_every,
+        optimizer=row.optimizer.lower(),
+    )
 
 
 def _encoder(row: Settings, party: str) -> tuple[tuple[int, ...], Network]:

@@ -121,9 +121,13 @@ class Plan:
         """Return the plan as JSON, for the parties to read and to keep."""
         parties = dict.fromkeys(entry.party for entry in self.entries)
         content = {
-            "fedonce plan": VERSION, "epsilon": self.epsilon, "delta": self.delta, "accountant": self.accountant,
-            "division": self.division, "parties": {party: json.loads(to_text(self.of(party))) for party in parties},
-        }  # fmt: skip
+            "fedonce plan": VERSION,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "accountant": self.accountant,
+            "division": self.division,
+            "parties": {party: json.loads(to_text(self.of(party))) for party in parties},
+        }
         return json.dumps(content, indent=2) + "\n"
 
     def to_file(self, path: Path | str) -> None:
@@ -213,9 +217,13 @@ def check_budget(epsilon: object, delta: object, owner: str) -> None:
 
 
 def calibrate(
-    tasks: Sequence[Task], epsilon: float, delta: float, accountant: str = "pld", division: str = "moments",
+    tasks: Sequence[Task],
+    epsilon: float,
+    delta: float,
+    accountant: str = "pld",
+    division: str = "moments",
     common: bool = False,
-) -> Plan:  # fmt: skip
+) -> Plan:
     """Find the noise with which all tasks together cost at most epsilon.
 
     With the moments division one number is sought: the strength that tasks share by weight or, with `common`, the noise

@@ -102,8 +102,17 @@ class Ledger:
                 for entry, price in zip(own, prices, strict=True)
             ]
         mark = {"mark": NOMINAL} if self.nominal else {}
-        return [*rows, {"party": "total", "what": f"{self.division}, {self.accountant}", **describe(None),
-                        "epsilon": self.epsilon(), "delta": self.delta, **mark}]  # fmt: skip
+        return [
+            *rows,
+            {
+                "party": "total",
+                "what": f"{self.division}, {self.accountant}",
+                **describe(None),
+                "epsilon": self.epsilon(),
+                "delta": self.delta,
+                **mark,
+            },
+        ]
 
     def __str__(self) -> str:
         head = ("party", "what", "noise", "sampling", "steps", "party alone")

@@ -134,9 +134,7 @@ def request(ids: Ids, host: str, run: str, reveal: str = "both", forms: Sequence
     psi = _library()
     client = psi.client.CreateWithNewKey(True)
     points = _as_array(client.CreateRequest([own[i] for i in order]).encrypted_elements)
-    header = {
-        "party": host, "run": run, "reveal": reveal, "forms": ",".join(forms), "nonce": secrets.token_hex(16)
-    }  # fmt: skip
+    header = {"party": host, "run": run, "reveal": reveal, "forms": ",".join(forms), "nonce": secrets.token_hex(16)}
     kept = {**header, "key": client.GetPrivateKeyBytes().hex().zfill(64), "ids": _digest(own)}
     return pack(REQUEST, header, {"points": points}), pack(STATE, kept, {"order": order})
 

@@ -167,9 +167,14 @@ class Watch:
     """One training under the eyes of a `Progress`; without `memory` it is told and not kept."""
 
     def __init__(
-        self, progress: Progress, stage: str, training: Training, rng: np.random.Generator, update: Update,
+        self,
+        progress: Progress,
+        stage: str,
+        training: Training,
+        rng: np.random.Generator,
+        update: Update,
         memory: Memory | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.progress, self.stage, self.training, self.rng = progress, stage, training, rng
         self.path: Path | None = None
         if memory is not None and (path := progress.next_file()) is not None:

@@ -39,9 +39,14 @@ Step = Callable[[Batch, int], "Tensor | float"]
 
 
 def train(
-    update: Update, n_rows: int, step: Step, training: Training, rng: np.random.Generator,
-    private: PrivateSteps | None = None, watch: Watch | None = None,
-) -> list[Epoch]:  # fmt: skip
+    update: Update,
+    n_rows: int,
+    step: Step,
+    training: Training,
+    rng: np.random.Generator,
+    private: PrivateSteps | None = None,
+    watch: Watch | None = None,
+) -> list[Epoch]:
     """Fit parameters, epoch by epoch, by gradients from `step` and changes from `update`; return the mean losses.
 
     With `private`, it draws the batches, and no loss is returned: exact figures of private rows have no place in a history.
@@ -65,9 +70,14 @@ def train(
 
 
 def run_epoch(
-    update: Update, n_rows: int, step: Step, training: Training, epoch: int, rng: np.random.Generator,
+    update: Update,
+    n_rows: int,
+    step: Step,
+    training: Training,
+    epoch: int,
+    rng: np.random.Generator,
     private: PrivateSteps | None = None,
-) -> float:  # fmt: skip
+) -> float:
     """Visit every row once, in a random order (`private`: rows as it draws them), and return the mean loss."""
     total: Tensor | float = 0.0
     order = rng.permutation(n_rows if private is None else 0)

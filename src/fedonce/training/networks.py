@@ -41,12 +41,18 @@ def cnn0(shape: Sequence[int], n_outputs: int, hidden: int = 128) -> nn.Sequenti
     channels, height, width = shape
     n_features = 64 * ((height - 4) // 2) * ((width - 4) // 2)
     return nn.Sequential(
-        nn.Conv2d(channels, 32, 3), nn.ReLU(),
-        nn.Conv2d(32, 64, 3), nn.ReLU(),
-        nn.MaxPool2d(2), nn.Dropout(0.25), nn.Flatten(),
-        nn.Linear(n_features, hidden), nn.ReLU(), nn.Dropout(0.5),
+        nn.Conv2d(channels, 32, 3),
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.25),
+        nn.Flatten(),
+        nn.Linear(n_features, hidden),
+        nn.ReLU(),
+        nn.Dropout(0.5),
         nn.Linear(hidden, n_outputs),
-    )  # fmt: skip
+    )
 
 
 def cnn1(shape: Sequence[int], n_outputs: int) -> nn.Sequential:
@@ -56,10 +62,15 @@ def cnn1(shape: Sequence[int], n_outputs: int) -> nn.Sequential:
         raise parameter_error("a learner or recipe", "network", "'cnn0' for images below 14 x 14 pixels", "cnn1")
     height, width = ((((side - 2) // 2 + 1) - 1 - 4) // 2 for side in sides)
     return nn.Sequential(
-        nn.Conv2d(channels, 16, 8, stride=2, padding=3), nn.ReLU(), nn.MaxPool2d(2, stride=1),
-        nn.Conv2d(16, 32, 4, stride=2), nn.ReLU(), nn.MaxPool2d(2, stride=1),
-        nn.Flatten(), nn.Linear(32 * height * width, n_outputs),
-    )  # fmt: skip
+        nn.Conv2d(channels, 16, 8, stride=2, padding=3),
+        nn.ReLU(),
+        nn.MaxPool2d(2, stride=1),
+        nn.Conv2d(16, 32, 4, stride=2),
+        nn.ReLU(),
+        nn.MaxPool2d(2, stride=1),
+        nn.Flatten(),
+        nn.Linear(32 * height * width, n_outputs),
+    )
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,10 @@ def own(silent, tmp_path):
 
 RUNS = {
     "key": ({"lerner": "pca"}, "a run file has no key 'lerner'; did you mean 'learner'"),
-    "guest": ({"guests": ["shop", "telko"]}, "names 'telko', and the federation has no such guest; did you mean 'telco'"),
+    "guest": (
+        {"guests": ["shop", "telko"]},
+        "names 'telko', and the federation has no such guest; did you mean 'telco'",
+    ),
     "learner": ({"learner": "pcaa"}, "'learner' names a learner that does not exist, 'pcaa'; did you mean 'pca'"),
     "label": ({"label": "churnt"}, "'churnt'"),
     "id": ({"id": "custmer"}, "no id column 'custmer'; did you mean 'customer'"),
@@ -66,7 +69,7 @@ RUNS = {
     "table": ({"table": "bnak.csv"}, "bnak.csv"),
     "secret": ({"secret": "no.txt"}, "no.txt"),
     "deadline": ({"deadline": "soon"}, "'deadline' must be a time like 90s"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("slip", RUNS)
@@ -140,7 +143,7 @@ SPOILT = {
         "client.key does not belong to the certificate beside it",
     ),
     "foreign file": (lambda kit: (kit / "client/local/custom.py").write_text(""), "FLARE might run it"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("spoil", SPOILT)
@@ -180,13 +183,18 @@ STARTS = {
     "half": ({"--data": "shop.csv"}, "", "A guest's table is told as a whole"),
     "drop": ({"--data": "shop.csv", "--id": "customer", "--drop": "c44"}, "", "has no column 'c44'"),
     "not toml": ({"--data": "shop.csv", "--id": "customer"}, "max_dim = ", "policy.toml is not TOML"),
-    "unknown key": ({"--data": "shop.csv", "--id": "customer"}, "max_dims = 3", "has no key 'max_dims'; did you mean 'max_dim'"),
+    "unknown key": (
+        {"--data": "shop.csv", "--id": "customer"},
+        "max_dims = 3",
+        "has no key 'max_dims'; did you mean 'max_dim'",
+    ),
     "value": ({"--data": "shop.csv", "--id": "customer"}, "max_dim = 0", "'max_dim' must be a whole number"),
     "forbidden": (
-        {"--data": "shop.csv", "--id": "customer"}, 'forbid_columns = ["c4", "c_5"]',
+        {"--data": "shop.csv", "--id": "customer"},
+        'forbid_columns = ["c4", "c_5"]',
         "'forbid_columns' names 'c_5', and the table has no such column; did you mean 'c5'",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("slip", STARTS)

@@ -63,8 +63,10 @@ def test_it_runs_and_ends_all_that_it_started(started, tmp_path):
     assert running_from(tmp_path) == []
     told = json.loads(out)
     assert [model["guests"] for model in told["models"]] == [
-        [], ["upper", "lower", "bottom"], ["upper", "middle", "lower", "bottom"],
-    ]  # fmt: skip
+        [],
+        ["upper", "lower", "bottom"],
+        ["upper", "middle", "lower", "bottom"],
+    ]
     alone, three, four = (model["accuracy"] for model in told["models"])
     assert alone + 0.2 < three < four
     assert {each["guest"]: each["training"] for each in told["sent"]}["middle"] == "second (--refit)"

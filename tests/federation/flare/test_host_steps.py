@@ -35,7 +35,7 @@ def local(federation, learner, run="churn", rounds=None, epochs=None):
     guests = {
         name: Guest(name, learner, 3, epochs=epochs, run=run, random_state=seed, naming=Naming("hashed"))
         for name in tables
-    }  # fmt: skip
+    }
     own = read_table(federation.folder / "bank.csv", id="customer")
     label, own = own.pop("churned")
     host = Host("bank", epochs=3, run=run, random_state=seed)

@@ -22,9 +22,14 @@ _INDEX = re.compile(r"__index_level_\d+__")  # what pandas adds to a file is no 
 
 
 def read_table(
-    path: str | os.PathLike[str], *, id: str | None = None, columns: Sequence[str] | None = None,
-    types: Mapping[Any, str] | None = None, optional: Collection[str] = (), party: str = "",
-) -> Table:  # fmt: skip
+    path: str | os.PathLike[str],
+    *,
+    id: str | None = None,
+    columns: Sequence[str] | None = None,
+    types: Mapping[Any, str] | None = None,
+    optional: Collection[str] = (),
+    party: str = "",
+) -> Table:
     """Read a table from a CSV, TSV, Parquet or Arrow file, known by its ending.
 
     Parameters

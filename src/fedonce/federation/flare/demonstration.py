@@ -41,9 +41,16 @@ STRIPS = {HOST: (0, 16), "upper": (16, 28), "middle": (28, 40), "lower": (40, 52
 GUESTS = tuple(name for name in STRIPS if name != HOST)
 MARK = "federation-demo.txt"
 RUN: dict[str, Any] = {
-    "run": "digits", "table": "top.csv", "id": "image", "label": "digit", "guests": list(GUESTS), "learner": "pca",
-    "dim": 4, "seed": 0, "host_epochs": 20,
-}  # fmt: skip
+    "run": "digits",
+    "table": "top.csv",
+    "id": "image",
+    "label": "digit",
+    "guests": list(GUESTS),
+    "learner": "pca",
+    "dim": 4,
+    "seed": 0,
+    "host_epochs": 20,
+}
 PATIENCE = 20  # seconds that the first training waits for everybody, the late guest included
 CONNECTED = 120.0  # seconds for a party to start, likewise on a busy machine
 TRIES = 5  # of the first training, on a machine that is so busy that guests who are there come late

@@ -101,9 +101,15 @@ class Answer(Executor):  # type: ignore[misc]
 
         for attempt in range(TRIES):
             rc, _ = FileStreamer.stream_file(
-                channel=CHANNEL, topic=MESSAGE, stream_ctx={}, targets=["server"], file_name=str(message), fl_ctx=fl_ctx,
-                chunk_size=CHUNK, chunk_timeout=CHUNK_SECONDS,
-            )  # fmt: skip
+                channel=CHANNEL,
+                topic=MESSAGE,
+                stream_ctx={},
+                targets=["server"],
+                file_name=str(message),
+                fl_ctx=fl_ctx,
+                chunk_size=CHUNK,
+                chunk_timeout=CHUNK_SECONDS,
+            )
             if rc == ReturnCode.OK or abort_signal.triggered:
                 return
             logger.warning("the message could not be sent (%s), try %d of %d", rc, attempt + 1, TRIES)

@@ -88,16 +88,24 @@ class Outcome:
         """What to say, as JSON values."""
         traffic = self.fitted.traffic
         return {
-            "host": self.host.name, "run": self.host.run, "rows": self.rows, "task": self.host.task,
+            "host": self.host.name,
+            "run": self.host.run,
+            "rows": self.rows,
+            "task": self.host.task,
             "took part": list(traffic.per_guest),
-            **_by_state(self.statuses), "lost in rounds": self.lost,
+            **_by_state(self.statuses),
+            "lost in rounds": self.lost,
             "guests": {name: _figures(status, traffic, self.fitted) for name, status in self.statuses.items()},
-            "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,
-            "id bytes": traffic.id_bytes, "bytes to guests": traffic.bytes_to_guests, "rounds": traffic.rounds,
+            "messages": traffic.messages,
+            "bytes": traffic.bytes,
+            "payload bytes": traffic.payload_bytes,
+            "id bytes": traffic.id_bytes,
+            "bytes to guests": traffic.bytes_to_guests,
+            "rounds": traffic.rounds,
             "alignment bytes": sum(status.bytes or 0 for status in self.aligned.values()),
             "wire bytes": sum(status.wire or 0 for status in (*self.statuses.values(), *self.aligned.values())),
             "epsilon": None if self.host.ledger is None else self.host.ledger.epsilon(),
-        }  # fmt: skip
+        }
 
 
 def _by_state(statuses: Mapping[str, GuestStatus]) -> dict[str, Any]:
@@ -113,10 +121,15 @@ def _by_state(statuses: Mapping[str, GuestStatus]) -> dict[str, Any]:
 def _figures(status: GuestStatus, traffic: Traffic, fitted: protocol.Fitted) -> dict[str, Any]:
     sent = fitted.representations.get(status.guest)
     return {
-        "state": status.state, "overlap": fitted.overlap.get(status.guest, 0.0), "bytes": traffic.per_guest.get(status.guest, 0),
-        "payload bytes": 0 if sent is None else sent.payload_bytes, "wire bytes": status.wire, "seconds": status.seconds,
-        "waited": status.waited, "jobs": status.tries,
-    }  # fmt: skip
+        "state": status.state,
+        "overlap": fitted.overlap.get(status.guest, 0.0),
+        "bytes": traffic.per_guest.get(status.guest, 0),
+        "payload bytes": 0 if sent is None else sent.payload_bytes,
+        "wire bytes": status.wire,
+        "seconds": status.seconds,
+        "waited": status.waited,
+        "jobs": status.tries,
+    }
 
 
 @dataclass
@@ -160,9 +173,17 @@ class HostRun:
     ) -> Iterator[NvflareEngine]:
         received, least = self.folder / RECEIVED, self.file.min_guests
         engine = NvflareEngine(
-            self.kit, asked, end, received, least, check, self._watch, silence=self.file.silence,
-            max_message=self.file.max_message, max_memory=self.file.max_memory,
-        )  # fmt: skip
+            self.kit,
+            asked,
+            end,
+            received,
+            least,
+            check,
+            self._watch,
+            silence=self.file.silence,
+            max_message=self.file.max_message,
+            max_memory=self.file.max_memory,
+        )
         try:
             yield engine
         finally:
@@ -179,9 +200,17 @@ class HostRun:
         if rows is not None:
             naming = "agreed"
         return Request(
-            self.party.name, guest, self.file.run, what, fedonce.__version__, forms=self.party.forms,
-            naming=naming, rows=more.pop("rows", rows), seed=self.file.seed, **more,
-        )  # fmt: skip
+            self.party.name,
+            guest,
+            self.file.run,
+            what,
+            fedonce.__version__,
+            forms=self.party.forms,
+            naming=naming,
+            rows=more.pop("rows", rows),
+            seed=self.file.seed,
+            **more,
+        )
 
     def _check(self, guest: str, data: bytes) -> None:
         """Raise where a message cannot be used, or is about none of the host's rows."""
@@ -253,9 +282,14 @@ class HostRun:
             order = np.full(len(ids), -1, np.int64)
             order[places[places >= 0]] = np.flatnonzero(places >= 0)
             asked[name] = self._ask(
-                name, "rounds", rows=rows, order=order, model=self.model_of(name), nonce=secrets.token_hex(8),
+                name,
+                "rounds",
+                rows=rows,
+                order=order,
+                model=self.model_of(name),
+                nonce=secrets.token_hex(8),
                 rounds={key: value for key, value in asdict(rounds).items() if value is not None},
-            )  # fmt: skip
+            )
         return asked
 
     def _ask_learn(self, guest: str) -> Request:
@@ -287,9 +321,15 @@ def _fit(file: RunFile, opened: Kit, out: Path, watch: Watch, tell: Tell, refit:
     party = training.party
     models = {name: engine.tuned.get(name) or training.model_of(name) for name in party.dims}
     party.save(out, messages)
-    facts = {"kit": str(opened.path.resolve()), "models": models, "run": file.run, "forms": list(party.forms),
-             "secret": None if file.secret is None else str(file.secret.resolve()),
-             "max_message": file.max_message, "max_memory": file.max_memory}  # fmt: skip
+    facts = {
+        "kit": str(opened.path.resolve()),
+        "models": models,
+        "run": file.run,
+        "forms": list(party.forms),
+        "secret": None if file.secret is None else str(file.secret.resolve()),
+        "max_message": file.max_message,
+        "max_memory": file.max_memory,
+    }
     write_file(training.folder / FACTS, json.dumps(facts, indent=2).encode(), private=True)
     outcome = Outcome(party, training.own.n_rows, fitted, statuses, training.lost, training.aligned)
     training.log.write(stage="end", **outcome.told)
@@ -307,10 +347,21 @@ def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> Ho
     plan = file.plan(kit.name, own.n_rows)
     bounds, labels = steps.public(None if file.budget is None else file.budget.public, plan is not None)
     party = Host(
-        kit.name, task, file.recipe, file.host_epochs, run=file.run, random_state=steps.estimator_seed(file.seed),
-        purse=None if plan is None else steps.purse(plan, kit.name), public=bounds, plan=plan, labels=labels,
-        secret=secret, forms=file.forms, max_memory=file.max_memory, model=file.model,
-    )  # fmt: skip
+        kit.name,
+        task,
+        file.recipe,
+        file.host_epochs,
+        run=file.run,
+        random_state=steps.estimator_seed(file.seed),
+        purse=None if plan is None else steps.purse(plan, kit.name),
+        public=bounds,
+        plan=plan,
+        labels=labels,
+        secret=secret,
+        forms=file.forms,
+        max_memory=file.max_memory,
+        model=file.model,
+    )
     party.reading = reading
     party.check_label(y, own.n_rows)
     model_folder(out)
@@ -343,17 +394,25 @@ class Predicted:
         return {
             "rows": self.table.n_rows,
             "guests": self.prediction.overlap,
-            "absent": list(self.prediction.absent), **_by_state(self.statuses),
+            "absent": list(self.prediction.absent),
+            **_by_state(self.statuses),
             "seconds": {name: status.seconds for name, status in self.statuses.items()},
-            "messages": traffic.messages, "bytes": traffic.bytes, "payload bytes": traffic.payload_bytes,
+            "messages": traffic.messages,
+            "bytes": traffic.bytes,
+            "payload bytes": traffic.payload_bytes,
             "wire bytes": sum(status.wire or 0 for status in self.statuses.values()),
-        }  # fmt: skip
+        }
 
 
 def predict(
-    table: Path, model: Path, deadline: float, watch: Watch, tell: Tell, kit: Path | None = None,
+    table: Path,
+    model: Path,
+    deadline: float,
+    watch: Watch,
+    tell: Tell,
+    kit: Path | None = None,
     care: steps.Care | None = None,
-) -> Predicted:  # fmt: skip
+) -> Predicted:
     """Ask guests for their values of a table's rows, by hashes of the ids, and predict."""
     end = time.monotonic() + deadline
     facts = _facts(model)
@@ -368,16 +427,25 @@ def predict(
     party.secret = None if facts["secret"] is None else read_secret(Path(facts["secret"]))
     party.max_memory = facts["max_memory"]
     rows = {
-        name: alignment.agreed_rows(own.ids, party.name, name, party.run, party.forms, party.secret) for name in party.dims
-    }  # fmt: skip
+        name: alignment.agreed_rows(own.ids, party.name, name, party.run, party.forms, party.secret)
+        for name in party.dims
+    }
     party.agreed = tuple(AgreedRows.from_bytes(data) for data in rows.values())
     asked = {
         name: Request(
-            party.name, name, party.run, "represent", fedonce.__version__, forms=party.forms, naming="agreed",
-            model=facts["models"][name], nonce=secrets.token_hex(8), rows=rows[name],
+            party.name,
+            name,
+            party.run,
+            "represent",
+            fedonce.__version__,
+            forms=party.forms,
+            naming="agreed",
+            model=facts["models"][name],
+            nonce=secrets.token_hex(8),
+            rows=rows[name],
         )
         for name in party.dims
-    }  # fmt: skip
+    }
 
     def check(guest: str, data: bytes) -> None:
         message = Representation.from_bytes(data, guest, party.dims[guest], party.max_memory)

@@ -32,9 +32,12 @@ def write_job(
         _write(config / "config_fed_client.json", guest)
         (config / REQUEST).write_bytes(data)
     meta = {
-        "name": name, "resource_spec": {}, "min_clients": len(requests), "mandatory_clients": list(requests),
+        "name": name,
+        "resource_spec": {},
+        "min_clients": len(requests),
+        "mandatory_clients": list(requests),
         "deploy_map": deploy,
-    }  # fmt: skip
+    }
     (folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
     return folder
 

@@ -80,10 +80,17 @@ class Site:
 
 
 def configure_guest(
-    kit: Kit, data: str | Path, id: str, predict: str | Path | None = None, *, drop: Sequence[str] = (),
-    types: Mapping[str, str] | None = None, secret: str | Path | None = None, public: str | Path | None = None,
+    kit: Kit,
+    data: str | Path,
+    id: str,
+    predict: str | Path | None = None,
+    *,
+    drop: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    secret: str | Path | None = None,
+    public: str | Path | None = None,
     policy: str | Path | None = None,
-) -> GuestTables:  # fmt: skip
+) -> GuestTables:
     """Write which tables a guest takes part with; what is not there is told at once."""
     if kit.role != "guest":
         raise InputError(f"The kit {kit.path} is the host's, whose table is given to `fit`; --data is for guests.")
@@ -92,9 +99,15 @@ def configure_guest(
         return None if path is None else Path(path).absolute()
 
     tables = GuestTables(
-        Path(data).absolute(), id, there(predict), tuple(drop), dict(types or {}),
-        there(secret), there(public), there(policy),
-    )  # fmt: skip
+        Path(data).absolute(),
+        id,
+        there(predict),
+        tuple(drop),
+        dict(types or {}),
+        there(secret),
+        there(public),
+        there(policy),
+    )
     check_tables(tables, kit.policy)
     tables.to_file(kit.tables)
     return tables
@@ -381,9 +394,13 @@ def _launch(kit: Kit) -> subprocess.Popen[bytes]:
     with kit.log.open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-P", "-u", "-m", _MODULE, str(kit.path)],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=kit.site, start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=kit.site,
+            start_new_session=True,
             env=MEMORY | os.environ | SAFE,
-        )  # fmt: skip
+        )
 
 
 def _remember(kit: Kit, pid: int) -> None:
