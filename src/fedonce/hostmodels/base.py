@@ -33,10 +33,12 @@ class Examples:
     values: Rows
     present: Rows
     target: NDArray[Any]  # positions of classes, or numbers
+    weight: NDArray[np.float64] | None = None  # per row, of mean 1; None: all rows count alike
 
     def take(self, rows: NDArray[np.intp]) -> Examples:
         """Return some of the rows."""
-        return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows], weight)
 
 
 @dataclass(frozen=True)
