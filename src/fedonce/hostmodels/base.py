@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,27 @@ class Examples:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows], weight)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Positions of rows to learn from, and of rows held back."""
+
+    learn: NDArray[np.intp]
+    held: NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows held back from trainings, and the outputs for them of models that had not seen them, split after split."""
+
+    splits: tuple[Split, ...]
+    outputs: Rows
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """Positions of the rows, in the order of the outputs."""
+        return np.concatenate([each.held for each in self.splits])
 
 
 @dataclass(frozen=True)
@@ -82,6 +104,43 @@ class HostModel(ABC):
         `dims` are the values of each guest. All randomness comes from `rng`. Returns the losses by epoch, or nothing where there
         are no epochs.
         """
+
+    def fit_watched(
+        self,
+        examples: Examples,
+        held: Examples,
+        dims: Sequence[int],
+        n_outputs: int,
+        rng: np.random.Generator,
+        device: torch.device,
+    ) -> list[Epoch]:
+        """Learn as `fit` does, with rows held back from `examples`: a model that stops early stops by these."""
+        return self.fit(examples, dims, n_outputs, rng, device)
+
+    def fit_all(
+        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
+    ) -> list[Epoch]:
+        """Learn from all rows after `fit_watched`, for as long as that found best; a model may keep what it learnt."""
+        return self.fit(examples, dims, n_outputs, rng, device)
+
+    def settled(self, images: bool = False, private: bool = False, rounds: bool = False) -> HostModel:
+        """Return the model to train for what is asked of it: itself, unless it stands for a choice among others."""
+        return self
+
+    @property
+    def fresh(self) -> HostModel:
+        """An untrained model of the same kind and settings, to be trained on fewer rows or without guests."""
+        return copy.deepcopy(self)
+
+    @property
+    def chosen(self) -> str:
+        """What was trained, for people: its name, and, where it chose among others, which and by what score."""
+        return self.name
+
+    @property
+    def held(self) -> Held | None:
+        """What it gave, before it saw them, for rows that its training held back; None: it held none back."""
+        return None
 
     @abstractmethod
     def outputs(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> Rows:

@@ -1,0 +1,42 @@
+"""Rows held back from a training: to stop by, to weigh models with, and to say how good they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+
+from fedonce.hostmodels.base import Split
+from fedonce.training.loop import Rows
+
+HELD_SHARE = 1 / 7
+MOST_HELD = 20_000  # rows: more would not make a score much surer, and are better learnt from
+FEW = 2_000  # rows below which every row is held back once, in turn
+FOLDS = 5
+
+
+def splits(target: NDArray[np.generic], rng: np.random.Generator) -> tuple[Split, ...]:
+    """Hold back a seventh of the rows; where rows are few, each fold in turn, so that all are."""
+    n_rows, seed = len(target), int(rng.integers(2**31))
+    rare = _rarest(target)
+    if n_rows >= FEW:
+        most = min(HELD_SHARE, MOST_HELD / n_rows)
+        by = target if rare >= 2 else None
+        learn, held = train_test_split(np.arange(n_rows), test_size=most, random_state=seed, stratify=by)
+        return (Split(np.sort(learn), np.sort(held)),)
+    if target.dtype.kind == "f":
+        folds = KFold(min(FOLDS, n_rows), shuffle=True, random_state=seed).split(target)
+    else:  # a class with fewer rows than folds would be missing from what is learnt
+        folds = StratifiedKFold(max(2, min(FOLDS, rare)), shuffle=True, random_state=seed).split(target, target)
+    return tuple(Split(learn, held) for learn, held in folds)
+
+
+def _rarest(target: NDArray[np.generic]) -> int:
+    return len(target) if target.dtype.kind == "f" else int(np.unique(target, return_counts=True)[1].min())
+
+
+def chances(outputs: Rows) -> NDArray[np.float64]:
+    """Return the probabilities of logits."""
+    shifted = np.exp(outputs - outputs.max(axis=1, keepdims=True), dtype=np.float64)
+    found: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)
+    return found
