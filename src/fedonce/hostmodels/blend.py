@@ -181,8 +181,8 @@ def as_outputs(answers: Any) -> Rows:
 def losses(answers: NDArray[np.float64], goal: Examples) -> NDArray[np.float64]:
     """Return the loss of each row: minus the logarithm of the right class's probability, or the squared error."""
     if answers.shape[1] == 1:
-        return np.square(answers[:, 0] - goal.target)
-    return -np.log(answers[np.arange(len(answers)), goal.target] / answers.sum(axis=1))
+        return np.asarray(np.square(answers[:, 0] - goal.target))
+    return np.asarray(-np.log(answers[np.arange(len(answers)), goal.target] / answers.sum(axis=1)))
 
 
 def mean_loss(answers: Any, goal: Examples) -> float:

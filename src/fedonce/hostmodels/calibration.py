@@ -12,16 +12,17 @@ from fedonce.training.loop import Rows
 BINS = 15
 COLDEST, HOTTEST = 0.05, 20.0
 Weights = NDArray[np.float64] | None
+Logits = Rows | NDArray[np.float64]
 
 
-def log_losses(logits: Rows, target: NDArray[np.intp]) -> NDArray[np.float64]:
+def log_losses(logits: Logits, target: NDArray[np.intp]) -> NDArray[np.float64]:
     """Return minus the logarithm of the right class's probability, per row."""
     right = chances(logits)[np.arange(len(target)), target]
     found: NDArray[np.float64] = -np.log(np.maximum(right, 1e-12))
     return found
 
 
-def temperature(logits: Rows, target: NDArray[np.intp], weight: Weights = None) -> float:
+def temperature(logits: Logits, target: NDArray[np.intp], weight: Weights = None) -> float:
     """Return what to divide logits by so that their log loss is least."""
 
     def loss(log_temperature: float) -> float:
@@ -31,7 +32,7 @@ def temperature(logits: Rows, target: NDArray[np.intp], weight: Weights = None) 
     return float(np.exp(found.x))
 
 
-def crossfitted(logits: Rows, target: NDArray[np.intp], weight: Weights = None) -> Rows:
+def crossfitted(logits: Logits, target: NDArray[np.intp], weight: Weights = None) -> NDArray[np.float64]:
     """Return the logits of each half of the rows, divided by the temperature of the other half: a fair look at its effect."""
     order = np.random.default_rng(0).permutation(len(target))
     changed = np.array(logits, dtype=np.float64)
@@ -42,7 +43,7 @@ def crossfitted(logits: Rows, target: NDArray[np.intp], weight: Weights = None) 
     return changed
 
 
-def helps(logits: Rows, target: NDArray[np.intp], weight: Weights = None) -> bool:
+def helps(logits: Logits, target: NDArray[np.intp], weight: Weights = None) -> bool:
     """Tell whether a temperature lowers the log loss by more than a standard error, on rows that it was not found on."""
     if len(target) < 2 * BINS:
         return False

@@ -35,7 +35,7 @@ def _rarest(target: NDArray[np.generic]) -> int:
     return len(target) if target.dtype.kind == "f" else int(np.unique(target, return_counts=True)[1].min())
 
 
-def chances(outputs: Rows) -> NDArray[np.float64]:
+def chances(outputs: Rows | NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities of logits."""
     shifted = np.exp(outputs - outputs.max(axis=1, keepdims=True), dtype=np.float64)
     found: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)

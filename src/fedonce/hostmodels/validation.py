@@ -122,8 +122,8 @@ def judge(joint: Held, alone: Held | None, examples: Examples, spread: float) ->
 
 def _row_scores(outputs: Rows, target: NDArray[Any]) -> NDArray[np.float64]:
     if target.dtype.kind == "f":
-        return np.square(outputs[:, 0].astype(np.float64) - target)
-    return (outputs.argmax(axis=1) == target).astype(np.float64)
+        return np.asarray(np.square(outputs[:, 0].astype(np.float64) - target))
+    return np.asarray(outputs.argmax(axis=1) == target, dtype=np.float64)
 
 
 def _mean(rows: NDArray[np.float64], weight: Any, unit: float) -> tuple[Score, NDArray[np.float64]]:
