@@ -17,7 +17,7 @@ from benchmarks.methods import settings
 from benchmarks.problem import Problem, Result, clocked
 from fedonce import Guest, Host, Rounds, Traffic
 from fedonce.engine.local import LocalEngine
-from fedonce.hostmodels.network import find_recipe
+from fedonce.hostmodels.recipe import find_recipe
 from fedonce.learners import Random
 from fedonce.rounds import split_learning
 from fedonce.training.networks import NCF

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fedonce.estimators import FedOnceClassifier as FedOnceClassifier
     from fedonce.estimators import FedOnceRegressor as FedOnceRegressor
     from fedonce.hostmodels import HostModel as HostModel
-    from fedonce.hostmodels.network import Recipe as Recipe
+    from fedonce.hostmodels.recipe import Recipe as Recipe
     from fedonce.learners import Learner as Learner
     from fedonce.messages.representation import Representation as Representation
     from fedonce.messages.traffic import Traffic as Traffic
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 # Names are imported when they are first used: `import fedonce` and `fedonce --help` load neither torch nor scikit-learn.
 _HOME = {
-    "Recipe": "hostmodels.network",
+    "Recipe": "hostmodels.recipe",
     "AgreedRows": "rows.alignment",
     "FilesEngine": "engine.files",
     "AbsentPartyError": "errors",

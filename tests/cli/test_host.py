@@ -11,7 +11,7 @@ import pytest
 
 from fedonce import Host, Representation, read_table
 from fedonce.engine import files as files_engine
-from fedonce.hostmodels.network import PAPER, TABLES
+from fedonce.hostmodels.recipe import PAPER, TABLES
 from fedonce.messages import envelope
 from fedonce.party import storage
 from tests.jobs.test_steps import FIT_BANK, FIT_SHOP, SHOP, UTILITY, N, command, done, make_office, refused, told

@@ -13,7 +13,7 @@ from fedonce.data.preparation import Public
 from fedonce.data.table import Table
 from fedonce.errors import InputError
 from fedonce.export.onnx import export_guest, export_host
-from fedonce.hostmodels.network import Recipe
+from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import NAT, PCA, Learner, Patches
 from fedonce.party import Guest, Host, Tuned
 from fedonce.privacy.budget import Purse, calibrate

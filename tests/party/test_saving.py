@@ -33,8 +33,8 @@ from fedonce import (
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.hostmodels import NetworkModel
-from fedonce.hostmodels.network import PAPER, PRIVATE_CLASSES, PRIVATE_NUMBERS
 from fedonce.hostmodels.plan import plan as make_plan
+from fedonce.hostmodels.recipe import PAPER, PRIVATE_CLASSES, PRIVATE_NUMBERS
 from fedonce.learners import NAT, PCA, Autoencoder, Patches, Random
 from fedonce.messages.names import KeptName
 from fedonce.party import storage

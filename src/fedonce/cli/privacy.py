@@ -108,8 +108,8 @@ def plan(
     """
     from fedonce import learners
     from fedonce.hostmodels import NetworkModel
-    from fedonce.hostmodels.network import find_recipe
     from fedonce.hostmodels.plan import plan as make_plan
+    from fedonce.hostmodels.recipe import find_recipe
     from fedonce.privacy import accountants
 
     owner = "fedonce privacy plan"

@@ -21,7 +21,7 @@ from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, parameter_error
 from fedonce.hostmodels import HostModel
-from fedonce.hostmodels.network import Recipe
+from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import Learner
 from fedonce.messages import codecs
 from fedonce.messages.traffic import Traffic

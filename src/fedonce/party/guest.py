@@ -16,7 +16,7 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
 from fedonce.learners import Auto
-from fedonce.learners.base import WITHOUT_NOISE
+from fedonce.learners.base import WITHOUT_NOISE, progress_for
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
 from fedonce.messages.envelope import checksum
@@ -28,7 +28,7 @@ from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
 from fedonce.rows.ids import Ids, Naming, normalise
-from fedonce.training.checkpoints import Progress, watched
+from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows, apply, pick_device
 from fedonce.training.randomness import party_generator
 from fedonce.training.settings import Epoch
@@ -146,21 +146,21 @@ class Guest:
         mask = self._mask(own, present)
         rows = self.preparation.fit(own).transform(own)
         self.tuned = None
-        with watched(progress):
-            values = self._fit(rows, own.ids)
-            return self._send(own, values, mask, agreed)
+        rng, device, learner = party_generator(self.random_state, self.name), pick_device(self.device), self.learner
+        with progress or Progress() as told:
+            if self.purse is None:
+                self.history = learner.fit(rows, self.dim, rng, device, **progress_for(learner.fit, told))
+            else:
+                more = progress_for(learner.fit_private, told)
+                learner.fit_private(rows, self.dim, rng, device, self.purse, **more)
+            return self._send(own, self._fit_codec(rows, own.ids), mask, agreed)
 
-    def _fit(self, rows: Rows, ids: Ids | None) -> Rows:
-        """Fit the learner and the codec to prepared rows, and return the values to be sent."""
-        rng = party_generator(self.random_state, self.name)
-        if self.purse is not None:
-            self.learner.fit_private(rows, self.dim, rng, pick_device(self.device), self.purse)
-            values = self.values(rows)
-            bounded, dim = np.isfinite(self.bound), values.shape[1]
-            self.codec = self.encoding.public(self.bound, dim) if bounded else self.encoding.fit(values)
-            return values
-        self.history = self.learner.fit(rows, self.dim, rng, pick_device(self.device))
+    def _fit_codec(self, rows: Rows, ids: Ids | None) -> Rows:
+        """Fit the codec to the values of the rows that were learnt from, and return these, to be sent."""
         values = self.values(rows)
+        if self.purse is not None and np.isfinite(self.bound):
+            self.codec = self.encoding.public(self.bound, values.shape[1])
+            return values
         if self.noise is not None:
             self.noise.fit(values)
             values = self._blurred(values, rows, ids)

@@ -30,10 +30,10 @@ from fedonce.rounds.engine import check_engine
 from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, wire_message
 from fedonce.rows.matching import HostRows
-from fedonce.training.loop import Batch, pick_device, train
+from fedonce.training.loop import Batch, Loop, pick_device
 from fedonce.training.randomness import party_generator, torch_seeded
 from fedonce.training.settings import Epoch
-from fedonce.training.threads import network_work, threads_for
+from fedonce.training.threads import network_work
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +59,8 @@ def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traf
         traffic.rounds += 1
         return loss
 
-    with threads_for(3 * network_work(side.model, side.rows.shape[1:], training.batch)):
-        history = train(training.update(side.parameters), side.n_rows, step, training, np.random.default_rng(order))
+    update, work = training.update(side.parameters), 3 * network_work(side.model, side.rows.shape[1:], training.batch)
+    history = Loop(step, update, side.n_rows, training, np.random.default_rng(order), work=work).run()
     side.close(engine.close_rounds(), traffic)
     return history
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ class ClosedForm:
     """
 
     @staticmethod
-    def supports(network: nn.Module, device: torch.device) -> bool:
+    def supports(network: nn.Module, device: torch.device) -> TypeGuard[nn.Sequential]:
         """Tell whether a network has this form: linear layers, each followed by at most one activation."""
         if device.type != "cpu" or not isinstance(network, nn.Sequential) or not len(network):
             return False
