@@ -22,10 +22,13 @@ from torch import nn
 from benchmarks.store import RESULTS
 from fedonce.privacy.budget import Purse, Task, calibrate
 from fedonce.privacy.noise import SecretRandom
-from fedonce.training.closedform import ClosedForm
-from fedonce.training.loop import autograd_step, closed_form_step, private_step, train
+from fedonce.training.loop import Loop
+from fedonce.training.losses import SquaredDistance
 from fedonce.training.networks import mlp
+from fedonce.training.problem import Problem
 from fedonce.training.settings import Training
+from fedonce.training.steps import autograd_step
+from fedonce.training.trainer import trainer
 
 ROWS, COLUMNS, OUTPUTS, BATCH = 10_000, 17, 3, 128
 SHAPES = {"FC(30)": (30,), "FC(128x64)": (128, 64)}
@@ -36,42 +39,36 @@ def data() -> tuple[Any, Any]:
     return rng.normal(size=(ROWS, COLUMNS)).astype(np.float32), rng.normal(size=(ROWS, OUTPUTS)).astype(np.float32)
 
 
+def problem(hidden: tuple[int, ...]) -> Problem:
+    X, Y = (torch.from_numpy(part) for part in data())
+    return Problem(mlp(COLUMNS, hidden, OUTPUTS), [X], Y, SquaredDistance())
+
+
 def plain(hidden: tuple[int, ...]) -> Callable[[], None]:
     """Return an epoch without privacy, in closed form."""
-    X, Y = data()
-    form, rng = ClosedForm(mlp(COLUMNS, hidden, OUTPUTS)), np.random.default_rng(0)
-    step = closed_form_step(form, X, lambda batch, outputs, epoch: Y[batch])
-    training = Training(1, BATCH, 1e-3, optimizer="sgd")
-    return lambda: (train(form.update("sgd"), ROWS, step, training, rng), None)[1]
+    loop = trainer(problem(hidden), Training(1, BATCH, 1e-3, optimizer="sgd"), np.random.default_rng(0))
+    return lambda: (loop.run(), None)[1]
 
 
 def torch_plain(hidden: tuple[int, ...]) -> Callable[[], None]:
     """Return an epoch without privacy as people write it: autograd and torch's optimizer."""
-    X, Y = (torch.from_numpy(part) for part in data())
-    network, rng = mlp(COLUMNS, hidden, OUTPUTS), np.random.default_rng(0)
-    parameters = list(network.parameters())
-    training = Training(1, BATCH, 1e-3, optimizer="sgd")
-
-    def loss(batch: Any, epoch: int) -> torch.Tensor:
-        rows = torch.from_numpy(batch)
-        return (network(X[rows]) - Y[rows]).square().sum(dim=1).mean()
-
-    step = autograd_step(parameters, loss)
-    return lambda: (train(training.update(parameters), ROWS, step, training, rng), None)[1]
+    stated, training = problem(hidden), Training(1, BATCH, 1e-3, optimizer="sgd")
+    parameters = list(stated.network.parameters())
+    step, update = autograd_step(stated, parameters), training.update(parameters)
+    loop = Loop(step, update, ROWS, training, np.random.default_rng(0))
+    return lambda: (loop.run(), None)[1]
 
 
 def private(hidden: tuple[int, ...]) -> Callable[[], None]:
     """Return an epoch of our DP-SGD: Poisson samples, clipping, noise from the operating system, ledger."""
-    X, Y = data()
     steps = -(-ROWS // BATCH)
     plan = calibrate([Task("party", "speed", 1.0, BATCH / ROWS, steps)], 2.0, 1e-5, "rdp")
-    form, rng = ClosedForm(mlp(COLUMNS, hidden, OUTPUTS)), np.random.default_rng(0)
-    training = Training(1, BATCH, 1e-3, optimizer="sgd")
+    stated, training, rng = problem(hidden), Training(1, BATCH, 1e-3, optimizer="sgd"), np.random.default_rng(0)
+    rows = stated.inputs[0].numpy()
 
     def epoch() -> None:
-        own = Purse("party", plan.of("party"), plan.ledger(), SecretRandom()).steps("speed", X, 1.0)
-        step = private_step(form, X.__getitem__, lambda batch, outputs, epoch: 2 * (outputs - Y[batch]), own)
-        train(form.update("sgd"), ROWS, step, training, rng, own)
+        own = Purse("party", plan.of("party"), plan.ledger(), SecretRandom()).steps("speed", rows, 1.0)
+        trainer(stated, training, rng, own).run()
 
     return epoch
 

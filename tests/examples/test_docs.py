@@ -16,6 +16,7 @@ from fedonce.datasets import SOURCES
 from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS, make
 from fedonce.messages import codecs
+from fedonce.training.checkpoints import Progress
 from tests.conftest import ROOT, make_table
 
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "learners.md").read_text(), re.DOTALL)
@@ -72,6 +73,16 @@ def test_own_network():
     assert model.representations_["shop"].dim == 8
 
 
+def test_own_loss():
+    X, y = make_table()
+    code = next(block for block in BLOCKS if "class Denoiser" in block)
+    model = last_expression(code).set_params(host_epochs=1, random_state=0).fit(X, y)
+    told, learner = [], model.learner
+    message = Guest("shop", learner, dim=3).learn(X, progress=Progress(lambda *line: told.append(line)))
+    assert (message.learner, told[-1]) == ("denoiser", (20, 20, "denoiser"))
+    assert Guest("shop", learner, dim=3).learn(X).to_bytes() == message.to_bytes()
+
+
 def test_messages_by_hand(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = make_table()
@@ -122,7 +133,7 @@ def test_divisions(rng):
 
 def test_presets_and_embeddings():
     exec(re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[2], {})
-    exec(BLOCKS[2], {})
+    exec(BLOCKS[3], {})
 
 
 def test_the_table_of_data_sets_is_that_of_the_sources():
