@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from fedonce.hostmodels.base import Examples
 from fedonce.hostmodels.recipe import Recipe
+from fedonce.system.former import moved_names
 from fedonce.training.loop import Rows, apply
 from fedonce.training.losses import LabelLoss
 from fedonce.training.networks import Standardise, code_sizes, encoder, mlp
@@ -17,6 +18,13 @@ from fedonce.training.problem import Problem
 from fedonce.training.randomness import torch_seeded
 from fedonce.training.settings import Epoch
 from fedonce.training.trainer import trainer
+
+__getattr__ = moved_names(
+    {
+        "fedonce.hostmodels.overlap": ["ByOverlap", "partial_guests"],
+        "fedonce.hostmodels.recipe": ["IMAGES", "PAPER", "PRIVATE_CLASSES", "PRIVATE_NUMBERS", "TABLES", "find_recipe"],
+    }
+)
 
 # Of a recipe's members, or of one; given the rows, the recipe and the generator. Returns the model and the first's history.
 Train = Callable[[Examples, Recipe, np.random.Generator], tuple[nn.Module, "list[Epoch]"]]
