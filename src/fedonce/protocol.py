@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.messages.representation import DIM_LIMIT, Representation
-from fedonce.messages.traffic import Traffic
+from fedonce.messages.representation import Representation
+from fedonce.messages.traffic import Traffic, collect
 from fedonce.party import Host
 from fedonce.rounds import split_learning
 from fedonce.rounds.settings import Rounds
@@ -118,14 +118,3 @@ def predict(host: Host, table: Any, engine: Engine, matching: Matching | None = 
     outputs, present = host.answers(table, list(representations.values()), matching)
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
     return Prediction(outputs, traffic, absent, representations, present)
-
-
-def collect(
-    received: Mapping[str, bytes], moved: Mapping[str, int], max_memory: int | None = None
-) -> tuple[dict[str, Representation], Traffic]:
-    """Read the guests' messages, trusting none, and count what was sent: their own bytes, or more where more was moved."""
-    representations, traffic = {}, Traffic()
-    for party, data in received.items():
-        representations[party] = Representation.from_bytes(data, party, DIM_LIMIT, max_memory)  # engines know the dim
-        traffic.add(representations[party], moved.get(party, len(data)))
-    return representations, traffic

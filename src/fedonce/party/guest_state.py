@@ -16,6 +16,7 @@ from fedonce.learners import Learner
 from fedonce.messages.codecs import Codec
 from fedonce.party.checks import check_noise, check_party, check_purse, public_of
 from fedonce.party.fine_tuning import FineTuning
+from fedonce.party.read_only import ReadOnly
 from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Purse
 from fedonce.rows.ids import Naming
@@ -99,7 +100,7 @@ def naming_used(naming: Naming | None, before: NamingUsed | None) -> NamingUsed 
     return before if naming is None else (naming.form, naming.forms)
 
 
-class GuestAttributes:
+class GuestAttributes(ReadOnly):
     """What can be read of a guest; none of it can be assigned."""
 
     __slots__ = ("_settings", "_state")

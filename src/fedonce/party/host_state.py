@@ -14,6 +14,7 @@ from fedonce.errors import parameter_error
 from fedonce.hostmodels import HostModel
 from fedonce.party.checks import check_party, check_purse, public_of
 from fedonce.party.drift import Seen
+from fedonce.party.read_only import ReadOnly
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.ledger import Ledger
 from fedonce.rows.matching import Matching
@@ -106,7 +107,7 @@ class HostState:
         return 1 if self.classes is None else len(self.classes)
 
 
-class HostAttributes:
+class HostAttributes(ReadOnly):
     """What can be read of a host; none of it can be assigned."""
 
     __slots__ = ("_overlap", "_settings", "_state")
