@@ -83,7 +83,7 @@ def test_with_a_plan_a_guest_that_spent_otherwise_is_refused_before_training(hos
     sent = message(2, purse=purse("shop"), public=Public((-1, 1)))
     host_run._check("shop", sent.to_bytes())
     other = Plan.from_text(calibrate(tasks, 4.0, 1e-5, "rdp").to_text())
-    host_run.party.plan = other
+    host_run.party = Host.from_settings(replace(host_run.party.settings, plan=other))
     with pytest.raises(MessageError, match="'shop' is refused: it spent on 'PCA: mean'"):
         host_run._check("shop", sent.to_bytes())
     with pytest.raises(MessageError, match="without a privacy budget"):

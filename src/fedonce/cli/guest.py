@@ -118,9 +118,9 @@ def fit(
             naming=steps.naming(secret, plain_ids, forms),
             purse=purse,
             public=bounds,
+            reading=reading,
         )
-        party.reading = reading
-        steps.warn_if_guessable(party, own, order)
+        steps.warn_if_guessable(party, own, order, party.naming)
         tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
         message = party.learn(own, agreed=order)
         found: list[ColumnLeakage] = []
@@ -180,13 +180,14 @@ def represent(
                 f"The model in {model} does not say how tables are read; represent rows in Python, as it was made."
             )
         forms = parse_forms(normalise_ids) or (party.learnt_naming[1] if party.learnt_naming else ())
-        party.naming = steps.naming(secret, plain_ids, forms) if secret or plain_ids or normalise_ids else party.naming
+        named = steps.naming(secret, plain_ids, forms) if secret or plain_ids or normalise_ids else party.naming
         order = None if rows is None else steps.agreed(rows, steps.private_key(key))
         tell(f"reading {table}")
         own = party.reading.read(table, party.name)
-        steps.warn_if_guessable(party, own, order)
+        steps.warn_if_guessable(party, own, order, named)
         tell(f"representing {own.n_rows:,} rows")
-        message, size = steps.write_message(party.represent(own, agreed=order), out, signer, sealer)
+        message = party.represent(own, agreed=order, naming=named)
+        message, size = steps.write_message(message, out, signer, sealer)
     told = describe_message(message, size, str(out), verify=None if signer is None else signer.public)
     told["sealed"] = f"to {sealer.fingerprint}" if sealer else "no"
     if as_json:

@@ -129,9 +129,9 @@ def fit(
             plan=budget,
             labels=labels,
             forms=parse_forms(normalise_ids) or (before.forms if before else ()),
+            reading=reading,
+            known=tuple(before.dims) if before else (),
         )
-        party.reading = reading
-        party.dims = dict(before.dims) if before else {}  # whom it knows already
         kept = storage.load(out, "host").messages if before else {}
         sizes = before.received if before else {}
         incoming = steps.Incoming(
@@ -148,12 +148,11 @@ def fit(
             max_message,
             max_memory,
         )
-        incoming.prepare(party)
+        matching = incoming.matching(party.forms)
         engine = incoming.engine(run, least, tell, kept, sizes, host=who)
         party.check_label(y, own.n_rows)  # before anybody waits
-        fitted = protocol.fit(party, own, y, engine)
-        party.received = engine.moved
-        party.save(out, {name: arrived.data for name, arrived in engine.arrived.items()})
+        fitted = protocol.fit(party, own, y, engine, matching=matching)
+        party.save(out, {name: arrived.data for name, arrived in engine.arrived.items()}, engine.moved)
     told = {
         "host": who,
         "run": run,
@@ -385,9 +384,8 @@ def explain(
         done = steps.predict(table, model, incoming, tell, labelled=True, care=care)
         assert done.label is not None
         tell("shuffling")
-        worths = evaluation.worth(
-            done.host, done.table, done.label, [each.message for each in done.engine.arrived.values()], repeats
-        )
+        messages = [each.message for each in done.engine.arrived.values()]
+        worths = evaluation.worth(done.host, done.table, done.label, messages, repeats, matching=done.matching)
         unit = "accuracy" if done.host.task == "classification" else "root mean squared error"
         path = importance.plot(worths, out, unit)
     if as_json:

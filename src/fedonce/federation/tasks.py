@@ -63,9 +63,8 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
         naming=_naming(workplace, request, tables),
         purse=None if plan is None else steps.purse(plan, workplace.name),
         public=None if plan is None else steps.public(tables.public)[0],
+        reading=reading,
     )
-    party.reading = reading
-    _fix_noise(workplace, party)
 
     def tell(epoch: int, epochs: int, stage: str) -> None:
         workplace.tell("learning", epoch, epochs)
@@ -77,7 +76,7 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     agreed = _rows(request) if request.naming == "agreed" else None
     progress = Progress(tell, folder / STATE, begun_with, forgets=False)
     with workplace.intended(request):
-        message = party.learn(own, agreed=agreed, progress=progress)
+        message = party.learn(own, agreed=agreed, progress=progress, noise_key=_noise_key(workplace, party))
         figures = _rebuilt(party, own)
         workplace.check_rebuilt(figures)
         write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
@@ -87,10 +86,9 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     progress.forget()
 
 
-def _fix_noise(workplace: Workplace, party: Guest) -> None:
-    """Let the guest's noise be that of the row: a host that asks again gets nothing to average."""
-    if party.noise is not None:
-        party.noise.key = workplace.record.noise_key()
+def _noise_key(workplace: Workplace, party: Guest) -> bytes | None:
+    """Return the key by which the guest's noise is that of the row: a host that asks again gets nothing to average."""
+    return None if party.noise is None else workplace.record.noise_key()
 
 
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
@@ -138,9 +136,9 @@ def represent(workplace: Workplace, request: Request, folder: Path) -> None:
     if not (held >= 0).any():
         raise Refused(f"{workplace.name} has none of the {len(held)} rows asked about.")
     workplace.tell("representing")
-    party.naming = None if secret is None else Naming("keyed", secret, asked.forms)
-    _fix_noise(workplace, party)
-    message = party.represent(own.take(held[held >= 0]), agreed=asked)
+    naming = None if secret is None else Naming("keyed", secret, asked.forms)
+    rows, noise_key = own.take(held[held >= 0]), _noise_key(workplace, party)
+    message = party.represent(rows, agreed=asked, naming=naming, noise_key=noise_key)
     write_file(folder / MESSAGE, message.to_bytes(), private=True)
 
 

@@ -32,6 +32,7 @@ from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
 from fedonce.privacy.noise import SecretRandom
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Naming
+from fedonce.rows.matching import Matching
 from fedonce.system.disk import read_file, write_file
 from fedonce.system.sizes import MESSAGE_LIMIT, size
 from fedonce.system.text import Tell, pairs
@@ -108,9 +109,9 @@ def naming(secret: Path | None, plain: bool, forms: tuple[str, ...]) -> Naming |
     return None if not forms else Naming("hashed", forms=forms)
 
 
-def warn_if_guessable(party: Guest, own: Table, order: AgreedRows | None) -> None:
+def warn_if_guessable(party: Guest, own: Table, order: AgreedRows | None, named: Naming | None) -> None:
     """Say so where ids will travel as hashes without a key by other ways than the guest's own default, which warns itself."""
-    if own.ids is not None and order is None and party.naming is not None and party.naming.form == "hashed":
+    if own.ids is not None and order is None and named is not None and named.form == "hashed":
         warnings.warn(GUESSABLE.format(party=party.name), FedOnceWarning, stacklevel=2)
 
 
@@ -340,11 +341,11 @@ class Incoming:
     max_message: str | None = None
     max_memory: str | None = None
 
-    def prepare(self, party: Host) -> None:
-        """Give the host what it needs to match rows, and how much memory it may take for them."""
-        party.secret = None if self.secret is None else read_secret(self.secret)
-        party.max_memory = self._memory()
-        party.agreed = tuple(agreed(path, private_key(self.key)) for path in self.rows)
+    def matching(self, forms: tuple[str, ...]) -> Matching:
+        """Return how the rows of messages are found, where ids are made alike by `forms`, and how much memory they may take."""
+        secret = None if self.secret is None else read_secret(self.secret)
+        rows = tuple(agreed(path, private_key(self.key)) for path in self.rows)
+        return Matching(secret, forms, rows, self._memory())
 
     def _memory(self) -> int | None:
         return None if self.max_memory is None else size(self.max_memory)
@@ -394,6 +395,7 @@ class Predicted:
     label: NDArray[Any] | None
     engine: FilesEngine
     prediction: protocol.Prediction
+    matching: Matching
 
     @property
     def told(self) -> dict[str, Any]:
@@ -424,7 +426,7 @@ def predict(
     party = Host.load(model)
     if party.reading is None:
         raise InputError(f"The model in {model} does not say how tables are read; predict in Python, as it was made.")
-    incoming.prepare(party)
+    matching = incoming.matching(party.forms)
     tell(f"reading {table}")
     own, label = party.reading.read(table, party.name, labelled), None
     if labelled:
@@ -432,7 +434,7 @@ def predict(
     if incoming.inbox is not None and not incoming.expect:
         incoming = replace(incoming, expect=tuple(party.dims))
     engine = incoming.engine(party.run, 0, tell, members=party.dims, host=party.name)
-    prediction = protocol.predict(party, own, engine)
+    prediction = protocol.predict(party, own, engine, matching)
     (care or Care()).check(party, prediction, engine.refused)
     for name, share in prediction.overlap.items():
         if not share:
@@ -442,7 +444,7 @@ def predict(
                 FedOnceWarning,
                 stacklevel=2,
             )
-    return Predicted(party, own, label, engine, prediction)
+    return Predicted(party, own, label, engine, prediction, matching)
 
 
 def columns_of(party: Host, table: Table, prediction: protocol.Prediction) -> dict[str, NDArray[Any]]:

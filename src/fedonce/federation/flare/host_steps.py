@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from fedonce.rounds.settings import Rounds
 from fedonce.rows import alignment
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import fingerprint, normalise
-from fedonce.rows.matching import HostRows
+from fedonce.rows.matching import Matching
 from fedonce.system.disk import write_file
 from fedonce.system.sizes import MESSAGE_LIMIT
 from fedonce.system.text import Tell
@@ -155,6 +155,11 @@ class HostRun:
         """Where what arrived is kept."""
         return self.out / FOLDER
 
+    @property
+    def matching(self) -> Matching:
+        """How the rows of messages are found."""
+        return replace(self.party.matching, agreed=tuple(map(AgreedRows.from_bytes, self.agreed.values())))
+
     def run(self) -> tuple[protocol.Fitted, NvflareEngine]:
         """Align, let guests learn, train, and go on by rounds where it is wanted."""
         if self.file.align:
@@ -164,7 +169,7 @@ class HostRun:
         self.log.stage = "learn"
         with self._engine(asked, self._check, self.end) as engine:
             engine.ask_rounds = self._ask_rounds
-            fitted = protocol.fit(self.party, self.own, self.label, engine, rounds)
+            fitted = protocol.fit(self.party, self.own, self.label, engine, rounds, self.matching)
         return fitted, engine
 
     @contextmanager
@@ -220,8 +225,7 @@ class HostRun:
             raise MessageError(f"its message belongs to run {message.run!r}, this is run {self.file.run!r}")
         if self.party.ledger is not None:
             self.party.spent_of(message)
-        own = HostRows(self.own.n_rows, self.own.ids, self.secret, self.party.forms, self.party.agreed)
-        held, _ = own.match(message)
+        held, _ = self.matching.rows(self.own.n_rows, self.own.ids).match(message)
         if not len(held):
             raise MessageError(
                 f"none of the rows of its message is one of the host's {self.own.n_rows}; look at the columns of ids, and how "
@@ -265,7 +269,6 @@ class HostRun:
                 self.agreed[name] = alignment.agreed_rows(
                     shared, self.party.name, name, self.file.run, self.party.forms, self.secret, found.salt
                 )
-        self.party.agreed = tuple(AgreedRows.from_bytes(data) for data in self.agreed.values())
 
     def _ask_rounds(self, rounds: Rounds) -> dict[str, Request]:
         """Ask the guests that sent a message to go on: about the agreed rows, or the host's rows by hashes."""
@@ -361,8 +364,8 @@ def _prepare(file: RunFile, kit: Kit, out: Path, watch: Watch, tell: Tell) -> Ho
         forms=file.forms,
         max_memory=file.max_memory,
         model=file.model,
+        reading=reading,
     )
-    party.reading = reading
     party.check_label(y, own.n_rows)
     model_folder(out)
     folder = model_folder(out / FOLDER)
@@ -424,13 +427,12 @@ def predict(
     own = party.reading.read(table, party.name)
     if own.ids is None or not own.n_rows:
         raise InputError(f"{table} has no rows to predict.")
-    party.secret = None if facts["secret"] is None else read_secret(Path(facts["secret"]))
-    party.max_memory = facts["max_memory"]
+    secret = None if facts["secret"] is None else read_secret(Path(facts["secret"]))
     rows = {
-        name: alignment.agreed_rows(own.ids, party.name, name, party.run, party.forms, party.secret)
-        for name in party.dims
+        name: alignment.agreed_rows(own.ids, party.name, name, party.run, party.forms, secret) for name in party.dims
     }
-    party.agreed = tuple(AgreedRows.from_bytes(data) for data in rows.values())
+    agreed = tuple(AgreedRows.from_bytes(data) for data in rows.values())
+    matching = Matching(secret, party.forms, agreed, facts["max_memory"])
     asked = {
         name: Request(
             party.name,
@@ -448,17 +450,17 @@ def predict(
     }
 
     def check(guest: str, data: bytes) -> None:
-        message = Representation.from_bytes(data, guest, party.dims[guest], party.max_memory)
+        message = Representation.from_bytes(data, guest, party.dims[guest], matching.max_memory)
         if message.maker != party.makers[guest]:
             raise MessageError("its values are not made by the model of the training; train again")
-        HostRows(own.n_rows, own.ids, party.secret, party.forms, party.agreed).match(message)
+        matching.rows(own.n_rows, own.ids).match(message)
 
     log = Log(model_folder(model / FOLDER) / EVENTS, watch, "predict")
     folder = model / FOLDER / f"predictions-{secrets.token_hex(4)}"
     limits = {"max_message": facts["max_message"], "max_memory": facts["max_memory"]}
     engine = NvflareEngine(opened, asked, end, folder, 0, check, log, **limits)
     try:
-        prediction = protocol.predict(party, own, engine)
+        prediction = protocol.predict(party, own, engine, matching)
     finally:
         engine.close()
         shutil.rmtree(folder, ignore_errors=True)
