@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.messages.representation import DIM_LIMIT, Representation
+from fedonce.messages.received import Received
+from fedonce.messages.representation import Representation
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Host
 from fedonce.rounds import split_learning
@@ -23,20 +24,19 @@ from fedonce.training.settings import Epoch
 
 
 class Engine(Protocol):
-    """How messages travel; who does not answer is not in the result. For more rounds than one, also a `RoundsEngine`."""
+    """How messages travel; who does not answer is not in the result. For more rounds than one, also a `RoundsEngine`.
 
-    @property
-    def moved(self) -> Mapping[str, int]:
-        """Bytes that the latest exchange moved for a guest, where they are more than its message (sealed files)."""
+    The engine decodes each message, once and within the limits that it knows.
+    """
 
     @property
     def guests(self) -> tuple[str, ...]:
         """Names of all guests, present or not."""
 
-    def learn(self) -> Mapping[str, bytes]:
+    def learn(self) -> Mapping[str, Received]:
         """Let each guest learn from its training rows; return its one message, by name."""
 
-    def represent(self) -> Mapping[str, bytes]:
+    def represent(self) -> Mapping[str, Received]:
         """Let each guest represent the rows to be predicted; return its one message, by name."""
 
 
@@ -81,7 +81,7 @@ def fit(host: Host, table: Any, label: Any, engine: Engine, rounds: Rounds | Non
     #   send R_j = f_theta_j(x^j) to the host                           the only communication
     received = engine.learn()
     # Line 19: collect R_j. A laggy guest (Appendix C) is left out, and known by name.
-    representations, traffic = collect(received, engine.moved, host.max_memory)
+    representations, traffic = collect(received, host.max_memory)
     # Lines 20-31:  w  <-  argmin L(f_w(x^1, R_2..R_k), y)
     history = host.aggregate(table, label, list(representations.values()))
     overlap = dict(host.overlap)
@@ -102,7 +102,7 @@ def _split_learning(host: Host, table: Any, label: Any, engine: Engine, rounds: 
 def predict(host: Host, table: Any, engine: Engine) -> Prediction:
     """Algorithm 2: one message per guest and set of rows, then the host predicts."""
     # Lines 1-5:  R_j = f_theta_j(x^j), sent to the host
-    representations, traffic = collect(engine.represent(), engine.moved, host.max_memory)
+    representations, traffic = collect(engine.represent(), host.max_memory)
     # Line 7:  y = f_w(x^1, R_2..R_k), zeros for a guest that did not answer
     outputs, present = host.answers(table, list(representations.values()))
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
@@ -110,11 +110,11 @@ def predict(host: Host, table: Any, engine: Engine) -> Prediction:
 
 
 def collect(
-    received: Mapping[str, bytes], moved: Mapping[str, int], max_memory: int | None = None
+    received: Mapping[str, Received], max_memory: int | None = None
 ) -> tuple[dict[str, Representation], Traffic]:
-    """Read the guests' messages, trusting none, and count what was sent: their own bytes, or more where more was moved."""
-    representations, traffic = {}, Traffic()
-    for party, data in received.items():
-        representations[party] = Representation.from_bytes(data, party, DIM_LIMIT, max_memory)  # engines know the dim
-        traffic.add(representations[party], moved.get(party, len(data)))
-    return representations, traffic
+    """Take the guests' messages, and count what was sent."""
+    traffic = Traffic()
+    for party, message in received.items():
+        message.check(party, max_memory)
+        traffic.add(message.representation, message.moved)
+    return {party: message.representation for party, message in received.items()}, traffic
