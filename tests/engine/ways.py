@@ -216,7 +216,7 @@ class Flare(Memory):
     def _over(self, asked: Mapping[str, Request], absent: bool, least: int) -> RoundsFederationEngine:
         from fedonce.federation.flare.engine import NvflareEngine
 
-        terms = Terms(time.monotonic() + (20.0 if absent else 90.0), least)
+        terms = Terms(time.monotonic() + (30.0 if absent else 120.0), least)
         folder = self.folder / f"received{next(self.numbers)}"
         return NvflareEngine(self.parties.kit("bank"), asked, folder, terms, self._reading(asked))
 

@@ -179,6 +179,18 @@ def test_a_server_that_is_away_is_no_silence_of_the_guest(host):
     assert len(bank.transport.submitted) == 1
 
 
+def test_a_job_has_time_to_speak_after_its_server_was_away(host):
+    def seen(elapsed):
+        if elapsed < 75:  # it says nothing until the server has been back for a while
+            return Seen("running", {"state": "learning"} if elapsed < 3 else None)
+        return Seen("running", {"state": "sent", "done": True})
+
+    bank = host(shop=[Play(seen, GOOD)])
+    bank.transport.away = lambda now: 3 < now < 70
+    assert bank.collect(silence=20.0) == {"shop": GOOD}
+    assert bank.transport.stopped == []
+
+
 def test_a_server_that_is_away_at_the_start_is_told_at_once(host):
     bank = host(shop=[sends(GOOD)])
     bank.transport.away = lambda now: True
