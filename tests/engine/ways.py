@@ -59,7 +59,8 @@ class Damaged(Guest):
 
     def learn(self, *arguments, **given):
         message = super().learn(*arguments, **given)
-        object.__setattr__(message, "to_bytes", lambda: message.__class__.to_bytes(message)[:-1] + b"?")
+        data = message.to_bytes()
+        object.__setattr__(message, "to_bytes", lambda: data[:-1] + bytes([data[-1] ^ 1]))
         return message
 
 
