@@ -29,13 +29,14 @@ import pyarrow.parquet as pq
 
 import fedonce
 from benchmarks import store
+from fedonce.federation.collecting import Terms
 from fedonce.federation.flare import host_steps, sites
 from fedonce.federation.flare.engine import NvflareEngine
 from fedonce.federation.flare.kits import Kit, make_kits, open_kit
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.status import GuestStatus
-from fedonce.messages.representation import Representation
+from fedonce.messages.received import Received
 
 RESULTS = store.RESULTS / "federation_speed.json"
 GUESTS = ("shop", "telco", "cinema")
@@ -118,13 +119,12 @@ def transfer(rows: int, dim: int, bits: int) -> dict[str, Any]:
             with Peak(kit) as peak:
                 received, seconds, beyond = collect(kit, asked, folder / "second")
         payload = rows * dim * bits // 8 * len(GUESTS)
-        sizes = {name: len(data) for name, data in received.items()}
     return {
         "rows": rows,
         "dim": dim,
         "bits": bits,
         "payload_bytes": payload,
-        "bytes": sum(sizes.values()),
+        "bytes": sum(received.values()),
         "seconds": seconds,
         "seconds_beyond_start": beyond,
         "peak_bytes": peak.bytes,
@@ -133,8 +133,8 @@ def transfer(rows: int, dim: int, bits: int) -> dict[str, Any]:
     }
 
 
-def collect(kit: Kit, asked: dict[str, Request], folder: Path) -> tuple[dict[str, bytes], float, dict[str, float]]:
-    """Return the messages, the seconds from asking to the last one, and for each guest those from its job's start."""
+def collect(kit: Kit, asked: dict[str, Request], folder: Path) -> tuple[dict[str, int], float, dict[str, float]]:
+    """Return the messages' bytes, the seconds from asking to the last one, and for each guest those from its job's start."""
     seen: dict[str, dict[str, float]] = {name: {} for name in asked}
 
     def watch(status: GuestStatus) -> None:
@@ -143,13 +143,11 @@ def collect(kit: Kit, asked: dict[str, Request], folder: Path) -> tuple[dict[str
             seen[status.guest].setdefault("started", now)
         seen[status.guest][status.state] = now
 
-    def check(guest: str, data: bytes) -> None:
-        Representation.from_bytes(data, guest)
-
     began = time.perf_counter()
-    engine = NvflareEngine(kit, asked, time.monotonic() + DEADLINE, folder, 3, check, watch, silence=300.0)
+    terms = Terms(time.monotonic() + DEADLINE, 3, silence=300.0)
+    engine = NvflareEngine(kit, asked, folder, terms, watch=watch)
     try:
-        received = engine.learn()
+        received = {name: message.moved for name, message in engine.learn().items()}
     finally:
         engine.close()
     # A quick job may be over when the host looks for the first time: then it is the server's own count.
@@ -165,7 +163,7 @@ def rounds(rows: int = 5000, dim: int = 16, batch: int = 256, count: int = 300) 
     times: list[float] = []
     forward = NvflareEngine.forward
 
-    def timed(engine: NvflareEngine) -> dict[str, bytes]:
+    def timed(engine: NvflareEngine) -> dict[str, Received]:
         times.append(time.perf_counter())
         return forward(engine)
 

@@ -19,6 +19,7 @@ from fedonce import Guest, Host, Rounds, Traffic
 from fedonce.engine.local import LocalEngine
 from fedonce.hostmodels.recipe import find_recipe
 from fedonce.learners import Random
+from fedonce.messages.received import Received
 from fedonce.rounds import split_learning
 from fedonce.training.networks import NCF
 
@@ -96,9 +97,9 @@ class TimedEngine(LocalEngine):
         super().__init__(*arguments)
         self.busy: dict[str, float] = defaultdict(float)
 
-    def forward(self) -> dict[str, bytes]:
+    def forward(self) -> dict[str, Received]:
         """Return the guests' values."""
-        return {name: self._timed(name, side.forward) for name, side in self.sides.items()}
+        return self._received({name: self._timed(name, side.forward) for name, side in self.sides.items()})
 
     def backward(self, gradients: Any) -> None:
         """Hand each guest its gradient."""

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fedonce.messages.received import Received, collect
 from fedonce.messages.representation import Representation
-from fedonce.messages.traffic import Traffic, collect
+from fedonce.messages.traffic import Traffic
 from fedonce.party import Host
 from fedonce.rounds import split_learning
 from fedonce.rounds.settings import Rounds
@@ -24,20 +25,19 @@ from fedonce.training.settings import Epoch
 
 
 class Engine(Protocol):
-    """How messages travel; who does not answer is not in the result. For more rounds than one, also a `RoundsEngine`."""
+    """How messages travel; who does not answer is not in the result. For more rounds than one, also a `RoundsEngine`.
 
-    @property
-    def moved(self) -> Mapping[str, int]:
-        """Bytes that the latest exchange moved for a guest, where they are more than its message (sealed files)."""
+    The engine decodes each message, once and within the limits that it knows.
+    """
 
     @property
     def guests(self) -> tuple[str, ...]:
         """Names of all guests, present or not."""
 
-    def learn(self) -> Mapping[str, bytes]:
+    def learn(self) -> Mapping[str, Received]:
         """Let each guest learn from its training rows; return its one message, by name."""
 
-    def represent(self) -> Mapping[str, bytes]:
+    def represent(self) -> Mapping[str, Received]:
         """Let each guest represent the rows to be predicted; return its one message, by name."""
 
 
@@ -91,7 +91,7 @@ def fit(
     #   send R_j = f_theta_j(x^j) to the host                           the only communication
     received = engine.learn()
     # Line 19: collect R_j. A laggy guest (Appendix C) is left out, and known by name.
-    representations, traffic = collect(received, engine.moved, matching.max_memory)
+    representations, traffic = collect(received, matching.max_memory)
     # Lines 20-31:  w  <-  argmin L(f_w(x^1, R_2..R_k), y)
     history = host.aggregate(table, label, list(representations.values()), matching)
     overlap = dict(host.overlap)
@@ -113,7 +113,7 @@ def predict(host: Host, table: Any, engine: Engine, matching: Matching | None = 
     """Algorithm 2: one message per guest and set of rows, then the host predicts. `matching` is as for `fit`."""
     matching = matching or host.matching
     # Lines 1-5:  R_j = f_theta_j(x^j), sent to the host
-    representations, traffic = collect(engine.represent(), engine.moved, matching.max_memory)
+    representations, traffic = collect(engine.represent(), matching.max_memory)
     # Line 7:  y = f_w(x^1, R_2..R_k), zeros for a guest that did not answer
     outputs, present = host.answers(table, list(representations.values()), matching)
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)

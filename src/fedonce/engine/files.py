@@ -13,6 +13,7 @@ from fedonce.errors import AbsentPartyError, FedOnceWarning, InputError, Message
 from fedonce.messages import envelope
 from fedonce.messages.keys import PrivateKey, PublicKey, unseal
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
+from fedonce.messages.received import Received
 from fedonce.messages.representation import DIM_LIMIT, MAX_DIM, Representation, check_start
 from fedonce.rows.matching import check_naming
 from fedonce.system.sizes import MESSAGE_LIMIT
@@ -112,13 +113,13 @@ class FilesEngine:
         """Sizes of the files."""
         return {party: arrived.file_bytes for party, arrived in self.arrived.items()}
 
-    def learn(self) -> dict[str, bytes]:
+    def learn(self) -> dict[str, Received]:
         """Wait for the messages, and return those that came; a key to verify somebody else is an error."""
         messages = self._collect(self._refuse_unused_keys)
         self._refuse_unused_keys()
         return messages
 
-    def represent(self) -> dict[str, bytes]:
+    def represent(self) -> dict[str, Received]:
         """Wait for the messages, and return those that came; a key to verify nobody of the model is warned of."""
         messages = self._collect(lambda: None)
         for name in self._unused_keys():
@@ -147,7 +148,7 @@ class FilesEngine:
             if not is_party_name(name) and name not in self.members and name not in self.kept:
                 raise InputError(f"The name of a key to verify (--verify) must be {MUST_BE}. Got {why_not(name)}.")
 
-    def _collect(self, check_keys: Callable[[], None]) -> dict[str, bytes]:
+    def _collect(self, check_keys: Callable[[], None]) -> dict[str, Received]:
         self._refuse_foreign_names()
         if self.inbox is not None and not self.inbox.is_dir():
             raise InputError(
@@ -172,7 +173,7 @@ class FilesEngine:
             self.tell(f"refused {name}: {why}")
         if len(self.arrived) < self.least:
             raise AbsentPartyError(self._too_few())
-        return {party: arrived.data for party, arrived in self.arrived.items()}
+        return {party: Received(came.message, came.file_bytes) for party, came in self.arrived.items()}
 
     def _wait(self, inbox: Path) -> None:
         """Look into the folder until all are there, or time is up."""

@@ -154,6 +154,10 @@ class Representation:
         """The sha256 of all that the message says: what is signed."""
         return envelope.checksum(KIND, *self._content())
 
+    def check_memory(self, limit: int | None) -> None:
+        """Raise MessageError where the values take more than `limit` bytes (None: a quarter of the machine's memory)."""
+        _check_memory(self.n_rows, self.dim, limit, _Failure(self.party))
+
     def to_bytes(self) -> bytes:
         """Return the message as the bytes of a `*.fedonce` file."""
         return envelope.pack(KIND, *self._content(), self.signature)

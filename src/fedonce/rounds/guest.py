@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
 from fedonce.learners import Auto, NetworkLearner
-from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
-from fedonce.messages.representation import Representation, row_digest
+from fedonce.messages.representation import DIM_LIMIT, Representation, row_digest
 from fedonce.party import FineTuning, Guest
 from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, wire_message
@@ -142,7 +141,7 @@ class GuestSide:
 
     def backward(self, data: bytes) -> None:
         """Take a step by the gradient that the host sent."""
-        gradient = Representation.from_bytes(data, self.host, FORMAT_DIM)
+        gradient = Representation.from_bytes(data, self.host, DIM_LIMIT)
         if self.batch is None or self.outputs is None:
             raise MessageError(f"Party {self.guest.name!r} got a gradient without having sent values.")
         expected = (self.guest.run, batch_digest(self.batch), tuple(self.outputs.shape))

@@ -24,7 +24,7 @@ from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
 from fedonce.hostmodels import HostModel
 from fedonce.messages.codecs import most_state
-from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
+from fedonce.messages.received import Received
 from fedonce.messages.representation import Representation
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Host, arrange
@@ -39,7 +39,7 @@ from fedonce.training.threads import network_work
 
 logger = logging.getLogger(__name__)
 
-DIM_LIMIT = 4096  # values per row that a guest may announce without having sent any
+OPENING_DIM = 4096  # values per row that a guest may announce without having sent any
 
 
 def fit(
@@ -116,12 +116,12 @@ class HostSide:
         """What the host trains."""
         return list(self.model.parameters())
 
-    def open(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
+    def open(self, received: Mapping[str, Received], traffic: Traffic) -> None:
         """Learn who takes part, with how many values, and get the model ready."""
         cold = self.rounds.start == "random"
         self.opened = self._read(received, traffic)
         for party, message in self.opened.items():
-            known = DIM_LIMIT if cold else self.host.dims.get(party, 0)
+            known = OPENING_DIM if cold else self.host.dims.get(party, 0)
             if (
                 message.n_rows
                 or message.run != self.host.run
@@ -158,7 +158,7 @@ class HostSide:
             )
         return left // cost
 
-    def step(self, batch: Batch, received: Mapping[str, bytes], traffic: Traffic) -> tuple[Tensor, dict[str, bytes]]:
+    def step(self, batch: Batch, received: Mapping[str, Received], traffic: Traffic) -> tuple[Tensor, dict[str, bytes]]:
         """Take the loss of a batch, leave the gradients in the host's parameters and return those of the guests' values."""
         messages = self._read(received, traffic)
         for party, message in messages.items():
@@ -192,7 +192,7 @@ class HostSide:
             start += dim
         return loss.detach(), gradients
 
-    def close(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
+    def close(self, received: Mapping[str, Received], traffic: Traffic) -> None:
         """Remember the guests' new scales; the model is done."""
         makers, seen = dict(self.state.makers), dict(self.state.seen)
         for party, message in self._read(received, traffic).items():
@@ -218,10 +218,9 @@ class HostSide:
                 total += message.nbytes - message.payload_bytes + most
         return total
 
-    def _read(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
+    def _read(self, received: Mapping[str, Received], traffic: Traffic) -> dict[str, Representation]:
         # How many values a message may have is compared with its opening, or with the training, by whoever asked for it.
-        most, read = self.max_memory, Representation.from_bytes
-        messages = {party: read(data, party, FORMAT_DIM, most) for party, data in received.items()}
-        for party, message in messages.items():
-            traffic.add(message, len(received[party]))
-        return messages
+        for party, message in received.items():
+            message.check(party, self.max_memory)
+            traffic.add(message.representation, message.moved)
+        return {party: message.representation for party, message in received.items()}

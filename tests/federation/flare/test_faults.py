@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 import fedonce
+from fedonce.federation.collecting import Terms
 from fedonce.federation.flare.engine import NvflareEngine
 from fedonce.federation.request import Request
 from tests.federation.faults import (
@@ -84,15 +86,11 @@ def test_killed_while_sending(federation):
             federation.start("shop")
 
     received = federation.folder / "received"
-    engine = NvflareEngine(
-        federation.kit("bank"), {"shop": request}, time.monotonic() + 150, received, watch=watch, silence=15.0
-    )
-    try:
-        found = engine.collect(engine.asked)
-    finally:
-        engine.close()
+    terms = Terms(time.monotonic() + 150, silence=15.0)
+    with closing(NvflareEngine(federation.kit("bank"), {"shop": request}, received, terms, watch=watch)) as engine:
+        assert list(engine.learn()) == ["shop"]
     assert engine.statuses["shop"].tries == 2
-    assert found == {"shop": killed[0]}
+    assert engine.received() == {"shop": killed[0]}
     assert "was answered before" in federation.log("shop")
     federation.settle()
 

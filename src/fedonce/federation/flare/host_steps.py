@@ -11,8 +11,8 @@ import json
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +25,8 @@ import fedonce
 from fedonce import protocol
 from fedonce.data.table import Table
 from fedonce.errors import FederationError, InputError, MessageError
-from fedonce.federation.flare.engine import NvflareEngine
+from fedonce.federation.collecting import Collector, Terms
+from fedonce.federation.flare.engine import NvflareEngine, flare_transport
 from fedonce.federation.flare.kits import Kit, open_kit
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
@@ -167,32 +168,15 @@ class HostRun:
         asked = {name: self._ask_learn(name) for name in self.file.guests if name not in self.left_out}
         rounds = self.file.rounds_settings()
         self.log.stage = "learn"
-        with self._engine(asked, self._check, self.end) as engine:
+        terms = self._terms(self.end)
+        with closing(NvflareEngine(self.kit, asked, self.folder / RECEIVED, terms, self._read, self._watch)) as engine:
             engine.ask_rounds = self._ask_rounds
             fitted = protocol.fit(self.party, self.own, self.label, engine, rounds, self.matching)
         return fitted, engine
 
-    @contextmanager
-    def _engine(
-        self, asked: Mapping[str, Request], check: Callable[[str, bytes], None], end: float
-    ) -> Iterator[NvflareEngine]:
-        received, least = self.folder / RECEIVED, self.file.min_guests
-        engine = NvflareEngine(
-            self.kit,
-            asked,
-            end,
-            received,
-            least,
-            check,
-            self._watch,
-            silence=self.file.silence,
-            max_message=self.file.max_message,
-            max_memory=self.file.max_memory,
-        )
-        try:
-            yield engine
-        finally:
-            engine.close()
+    def _terms(self, end: float) -> Terms:
+        file = self.file
+        return Terms(end, file.min_guests, file.silence, file.max_message, file.max_memory)
 
     def _watch(self, status: GuestStatus) -> None:
         if status.state == "lost":
@@ -217,8 +201,8 @@ class HostRun:
             **more,
         )
 
-    def _check(self, guest: str, data: bytes) -> None:
-        """Raise where a message cannot be used, or is about none of the host's rows."""
+    def _read(self, guest: str, data: bytes) -> Representation:
+        """Decode a message; raise where it cannot be used, or is about none of the host's rows."""
         dim = self.file.learn_settings(guest)["dim"]  # fewer, never more
         message = Representation.from_bytes(data, guest, dim, self.file.max_memory)
         if message.run != self.file.run:
@@ -231,6 +215,7 @@ class HostRun:
                 f"none of the rows of its message is one of the host's {self.own.n_rows}; look at the columns of ids, and how "
                 "they are written (normalise_ids)"
             )
+        return message
 
     def _align(self) -> None:
         """Find out with each guest which rows both have; a request that was made before is used again."""
@@ -245,24 +230,25 @@ class HostRun:
             write_file(state_file, state, private=True)
             write_file(asked_file, points, private=True)
         points, state = asked_file.read_bytes(), state_file.read_bytes()
-        matched: dict[str, alignment.Matched] = {}
 
-        def check(guest: str, data: bytes) -> None:
+        def read(guest: str, data: bytes) -> alignment.Matched:
             try:
                 found = alignment.finish(state, data, ids)
             except InputError as error:  # they share no row
                 raise MessageError(str(error)) from None
             if found.guest != guest:
                 raise MessageError(f"its answer to the alignment is by {found.guest!r}")
-            matched[guest] = found
+            return found
 
         self.log.stage = "align"
         asked = {name: self._ask(name, "align", points=points) for name in self.file.guests}
         half = (time.monotonic() + self.end) / 2  # who does not align in time leaves the others time to learn
-        with self._engine(asked, check, half) as engine:
-            engine.collect(asked)
-        self.aligned = engine.statuses
-        self.left_out = {name: status for name, status in engine.statuses.items() if status.bytes is None}
+        terms = self._terms(half)
+        transport = flare_transport(self.kit, terms)
+        with closing(Collector(transport, self.folder / RECEIVED, terms, read, self._watch)) as collector:
+            matched = collector.collect(asked)
+        self.aligned = collector.statuses
+        self.left_out = {name: status for name, status in collector.statuses.items() if status.bytes is None}
         if self.file.reveal == "both":
             for name, found in matched.items():
                 shared = ids[found.positions]
@@ -449,16 +435,17 @@ def predict(
         for name in party.dims
     }
 
-    def check(guest: str, data: bytes) -> None:
+    def read(guest: str, data: bytes) -> Representation:
         message = Representation.from_bytes(data, guest, party.dims[guest], matching.max_memory)
         if message.maker != party.makers[guest]:
             raise MessageError("its values are not made by the model of the training; train again")
         matching.rows(own.n_rows, own.ids).match(message)
+        return message
 
     log = Log(model_folder(model / FOLDER) / EVENTS, watch, "predict")
     folder = model / FOLDER / f"predictions-{secrets.token_hex(4)}"
-    limits = {"max_message": facts["max_message"], "max_memory": facts["max_memory"]}
-    engine = NvflareEngine(opened, asked, end, folder, 0, check, log, **limits)
+    terms = Terms(end, 0, max_message=facts["max_message"], max_memory=facts["max_memory"])
+    engine = NvflareEngine(opened, asked, folder, terms, read, log)
     try:
         prediction = protocol.predict(party, own, engine, matching)
     finally:
