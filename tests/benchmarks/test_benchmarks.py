@@ -5,26 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from joblib.externals.loky import get_reusable_executor
 
-from benchmarks import datasets, learners, nat_speed, tables
+from benchmarks import datasets, learners
+from benchmarks.report import tables
 from fedonce import Recipe
 from fedonce.datasets import fetch_phishing
-
-
-def test_nat_speed_compares_like_with_like(monkeypatch):
-    monkeypatch.setattr(nat_speed, "ROWS", 600)
-    names = ["guest0", "guest1"]
-    rows = {name: nat_speed.table(seed) for seed, name in enumerate(names)}
-    _, expected = nat_speed.plain(names, rows, 3)
-    try:
-        _, found = nat_speed.ours(names, rows, 3, 2)
-    finally:
-        get_reusable_executor().shutdown(wait=True)
-    for name in names:
-        np.testing.assert_allclose(found[name], expected[name], rtol=0.01)
 
 
 def test_learners_writes_a_line_per_run_and_skips_what_is_there(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """Many guests in one job of FLARE's simulator: whether all answer, and whether bytes grow as the number of guests.
 
-    python -m benchmarks.federation_simulator [--guests 50,100,200 --rows 500 --threads 4]
+    python -m benchmarks.speed.federation_simulator [--guests 50,100,200 --rows 500 --threads 4]
 
 Every guest has a table of its own and learns by PCA (4 of 6 columns, 8 bits). The simulator is FLARE's: one process plays the
 server, and a process of its own plays each guest's part. The guests' code is the one that a federation runs.
@@ -22,12 +22,12 @@ import pyarrow.parquet as pq
 
 import fedonce
 from benchmarks import store
+from fedonce import Representation
 from fedonce.federation.answer import KITS
 from fedonce.federation.flare.jobs import ANSWERS, write_job
 from fedonce.federation.policy import DEFAULT_POLICY
 from fedonce.federation.request import Request
 from fedonce.federation.tables import GuestTables
-from fedonce.messages.representation import Representation
 
 RESULTS = store.RESULTS / "federation_simulator.json"
 SILENCE = 3600.0  # a guest of the simulator waits for its turn

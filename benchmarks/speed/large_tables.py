@@ -1,6 +1,6 @@
 """A guest and a host with a million rows, as commands: seconds and peak memory.
 
-    python -m benchmarks.large_tables [--rows 1000000 --columns 50 --guests 3]
+    python -m benchmarks.speed.large_tables [--rows 1000000 --columns 50 --guests 3]
 
 Made-up Parquet tables of float64 with ids; `fedonce guest fit --learner pca --dim 8` of each guest with keyed hashes, then
 `fedonce host fit` with all messages. Each command is a process of its own, and the peak is that of the whole process.

@@ -1,6 +1,6 @@
 """Which library reads a table best: pyarrow, polars or duckdb, and fedonce's own reader, which is pyarrow in chunks.
 
-    python -m benchmarks.table_readers [--rows 1000000] [--columns 50]
+    python -m benchmarks.speed.table_readers [--rows 1000000] [--columns 50]
 
 Each reads the same CSV and the same Parquet file of random float64 into an array of numpy a column, in a process of its own; the
 peak is the whole process's, libraries and arrays included; the time is that of reading, without the imports.
@@ -19,9 +19,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.memory import peak
+from benchmarks import store
+from benchmarks.speed.memory import peak
 
-RESULTS = Path(__file__).parent / "results" / "table_readers.json"
+RESULTS = store.RESULTS / "table_readers.json"
 MODULES = {
     "fedonce": ["fedonce.data.files"],
     "pyarrow": ["pyarrow.csv", "pyarrow.parquet"],
@@ -45,7 +46,7 @@ def write(path: Path, rows: int, columns: int) -> None:
 def read(library: str, path: Path) -> list[Any]:
     """Return the file's columns as arrays."""
     if library == "fedonce":
-        from fedonce.data.files import read_table
+        from fedonce import read_table
 
         return list(read_table(path).columns)
     if library == "pyarrow":
@@ -102,7 +103,7 @@ def main() -> None:
 
 def report(library: str, path: Path) -> dict[str, Any]:
     """Measure a library in a process of its own, print a line, and return what was found."""
-    command = [sys.executable, "-m", "benchmarks.table_readers", "--measure", library, str(path)]
+    command = [sys.executable, "-m", "benchmarks.speed.table_readers", "--measure", library, str(path)]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     name = library if library == "fedonce" else f"{library} {version(library)}"
     print(f"{path.suffix[1:]:8s} {name:16s} {found['seconds']:8.2f} {found['peak'] / 2**20:9.0f}", flush=True)

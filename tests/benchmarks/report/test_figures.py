@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import figures
-from benchmarks.figures import Point
+from benchmarks.report import figures
+from benchmarks.report.figures import Point
 
 
 def point(sent, *values):

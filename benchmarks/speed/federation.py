@@ -1,6 +1,6 @@
 """How fast messages come over a federation on loopback, with mTLS: large ones, small ones, and rounds.
 
-    python -m benchmarks.federation_speed [--only large,small,rounds]
+    python -m benchmarks.speed.federation [--only large,small,rounds]
 
 A server and three guests as processes. *large*: 3 x (1,000,000 x 48) float32; *small*: 3 x (60,000 x 16) of 8 bits. Guests
 have learnt before, so that what is timed is the way of the message: from the host's asking to the last one received, and from the
@@ -29,13 +29,13 @@ import pyarrow.parquet as pq
 
 import fedonce
 from benchmarks import store
+from fedonce import Representation
 from fedonce.federation.flare import host_steps, sites
 from fedonce.federation.flare.engine import NvflareEngine
 from fedonce.federation.flare.kits import Kit, make_kits, open_kit
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.status import GuestStatus
-from fedonce.messages.representation import Representation
 
 RESULTS = store.RESULTS / "federation_speed.json"
 GUESTS = ("shop", "telco", "cinema")

@@ -1,6 +1,6 @@
 """How long loading takes and how much memory it needs: MNIST, and covtype at its full size.
 
-    python -m benchmarks.loading
+    python -m benchmarks.speed.loading
 
 Where covtype's own file is not there, one of the same size and format is made of the rows that are, repeated. Each data set is
 loaded in a process of its own; the peak is that of the whole process, libraries included. Needs FEDONCE_DATA.
@@ -16,10 +16,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.memory import peak
+from benchmarks import store
+from benchmarks.speed.memory import peak
 from fedonce.datasets import FETCHERS, SOURCES, data_folder, fetch_covtype, status
 
-RESULTS = Path(__file__).parent / "results" / "loading.json"
+RESULTS = store.RESULTS / "loading.json"
 
 
 def full_covtype(folder: Path) -> None:
@@ -52,7 +53,7 @@ def main() -> None:
             ("mnist", str(data_folder()), True),
             ("covtype", str(data_folder()) if whole else made, whole),
         ):
-            command = [sys.executable, "-m", "benchmarks.loading", name, folder, str(int(verify))]
+            command = [sys.executable, "-m", "benchmarks.speed.loading", name, folder, str(int(verify))]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             rows.append(json.loads(done.stdout))
     for row in rows:

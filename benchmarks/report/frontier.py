@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from benchmarks.figures import (
+from benchmarks.report.figures import (
     Line,
     Point,
     by_data,

@@ -1,6 +1,6 @@
 """Turn benchmarks/results into the Markdown tables of README.md and docs/learners.md.
 
-    python -m benchmarks.tables [--write]
+    python -m benchmarks.report.tables [--write]
 
 With `--write` the text between the marks `<!-- NAME -->` and `<!-- /NAME -->` is replaced; without it the tables are
 printed.
@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import private
 from benchmarks.datasets import CASES
-from benchmarks.sections import summary
+from benchmarks.report import private
+from benchmarks.report.communication import summary
 from fedonce import Recipe
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 TITLES = {
     "digits": "digits (4)",

@@ -1,6 +1,6 @@
 """How long alignment takes: 100,000 x 100,000 ids, half of them common; and the library's own calls alone, in the same run.
 
-    python -m benchmarks.alignment_speed [--rows 100000]
+    python -m benchmarks.speed.alignment [--rows 100000]
 
 Each side is one thread. The guest's part is two calls of the library (lock its own ids, lock the host's points).
 """

@@ -15,10 +15,11 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.ticker import NullFormatter
 
-from benchmarks import paper, privacy_loss, private, store
-from benchmarks.figures import Line, by_data, curve, look, order, pick, results, title
-from benchmarks.frontier import frontiers
-from benchmarks.sections import METHODS
+from benchmarks import privacy_loss, store
+from benchmarks.report import paper, private
+from benchmarks.report.figures import Line, by_data, curve, look, order, pick, results, title
+from benchmarks.report.frontier import frontiers
+from benchmarks.report.hosts import METHODS
 
 # One colour a method, in every picture; the palette of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = {

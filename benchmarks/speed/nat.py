@@ -1,6 +1,6 @@
 """How fast NAT learns: ours against a plain vectorised torch loop, in one run on one machine.
 
-    python -m benchmarks.nat_speed
+    python -m benchmarks.speed.nat
 
 A phishing-like table (10,000 rows, 7 columns of few values), batch 100, d = 3, MLP 30-30, the paper's rate. The plain loop is
 `learn_without_labels` of examples/by_hand.py: autograd, and the squared distances as cost, uncentred.
@@ -18,17 +18,18 @@ import numpy as np
 import torch
 from joblib.externals.loky import get_reusable_executor
 
+from benchmarks import store
+from fedonce import Guest
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.learners import NAT
-from fedonce.party import Guest
 
 ROWS, COLUMNS, BATCH, DIM, RATE, EPOCHS, GUESTS = 10_000, 7, 100, 3, 1e-4, 20, 9
 SETTINGS = {"hidden": (30, 30), "batch": BATCH, "rate": RATE, "weight_decay": 1e-5}
 
 
 def by_hand():
-    path = Path(__file__).parent.parent / "examples" / "by_hand.py"
+    path = Path(__file__).parent.parent.parent / "examples" / "by_hand.py"
     spec = importlib.util.spec_from_file_location("by_hand", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -103,8 +104,7 @@ def main() -> None:
         seconds = f"{row['plain_s']:13.4f}   {row['ours_s']:12.4f}"
         print(f"{row['guests']:6d}   {seconds}   {row['ratio']:12.2f}   {100 * row['losses_apart']:.3f} %")
     print("(seconds per guest and epoch)")
-    results = Path(__file__).parent / "results" / "nat_speed.json"
-    results.write_text(json.dumps(rows, indent=2) + "\n")
+    (store.RESULTS / "nat_speed.json").write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,25 +1,22 @@
 """Turn the results of experiments into a report: tables, pictures, and the paper's numbers beside.
 
-    python -m benchmarks.report [--out docs]
-
-Writes results.md and the pictures in results/ to the folder. What is not measured is listed with the command that fills it.
+What is not measured is listed with the command that fills it.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks import plots, privacy_loss
 from benchmarks.experiment import FOLDER, Experiment, load
-from benchmarks.figures import TITLES, results
 from benchmarks.methods import METHODS
-from benchmarks.sections import SECTIONS
+from benchmarks.report import loss, plots
+from benchmarks.report.figures import TITLES, results
+from benchmarks.report.sections import SECTIONS
 from fedonce.datasets import SOURCES
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def report() -> str:
@@ -35,7 +32,7 @@ def report() -> str:
         if name in plots.PICTURES and name != "frontier":  # which has a picture for each data set
             parts.append(f"![{experiment.title}](results/{name}.png)")
         parts.append(section())
-    parts += ["## Privacy loss", privacy_loss.section(), "## Missing", _missing(experiments)]
+    parts += ["## Privacy loss", loss.section(), "## Missing", _missing(experiments)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -54,8 +51,8 @@ How numbers were made:
   its networks and hyperparameters, float32, one seed.
 - Bytes are payload: values, without headers. SplitNN's are float32 in both directions, as it is usually run; with 8 bits it would
   need a quarter. SecureBoost's are those of its protocol without encryption (formula: `benchmarks/methods/secureboost.py`).
-- The paper prints few numbers; most of its results are figures. What it prints is in [paper.toml](../benchmarks/paper.toml) and
-  stands beside ours."""
+- The paper prints few numbers; most of its results are figures. What it prints is in
+  [paper.toml](../benchmarks/report/paper.toml) and stands beside ours."""
 
 
 def _origin(experiment: Experiment) -> str:
@@ -130,16 +127,3 @@ def _lacking(experiment: Experiment) -> Iterator[str]:
             told += f" ({TITLES[shown]} stand in)" if shown else ""
             command = f"`python -m benchmarks.run {experiment.name} --data {data}`"
             yield f"- {experiment.title}, {TITLES[data]}: {told}. {command}"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=DOCS)
-    out = parser.parse_args().out
-    plots.draw(out / "results")
-    (out / "results.md").write_text(report())
-    print(f"{out / 'results.md'} and {len(list((out / 'results').glob('*.png')))} pictures")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,6 @@
 """Speed of a DP-SGD step: against the same step without privacy, in torch and in our closed form, and against Opacus.
 
-    python -m benchmarks.dpsgd_speed [--rounds 7]
+    python -m benchmarks.speed.dpsgd [--rounds 7]
 
 An epoch of an MLP on 10,000 rows in batches of 128; the best of several rounds, taken in turn so that a busy machine slows all
 alike. Only the ratios mean anything.

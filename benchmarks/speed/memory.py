@@ -1,6 +1,6 @@
 """How much memory a large guest needs: 1,000,000 rows x 20 columns, PCA d = 16 and one epoch of the autoencoder.
 
-    python -m benchmarks.memory
+    python -m benchmarks.speed.memory
 
 Each learner runs in a process of its own; what counts is the peak beyond the data and the imported libraries.
 """
@@ -11,7 +11,8 @@ import json
 import resource
 import subprocess
 import sys
-from pathlib import Path
+
+from benchmarks import store
 
 ROWS, COLUMNS, DIM = 1_000_000, 20, 16
 
@@ -26,7 +27,7 @@ def measure(learner: str) -> None:
     """Learn, and print the peak beyond what was there before."""
     import numpy as np
 
-    from fedonce.party import Guest
+    from fedonce import Guest
 
     Guest("warm-up", learner, 2, epochs=1).learn(np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32))
     X = np.random.default_rng(0).standard_normal((ROWS, COLUMNS), dtype=np.float32)
@@ -48,14 +49,14 @@ def main() -> None:
     rows = []
     for learner in ("pca", "autoencoder"):
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.memory", learner], check=True, capture_output=True, text=True
+            [sys.executable, "-m", "benchmarks.speed.memory", learner], check=True, capture_output=True, text=True
         )
         rows.append(json.loads(done.stdout))
     print(f"one guest, {ROWS:,} rows x {COLUMNS} columns float32 ({rows[0]['data_bytes'] / 2**20:.0f} MiB), d={DIM}")
     for row in rows:
         peak_mib = row["peak_beyond"] / 2**20
         print(f"{row['learner']:12s} peak beyond the data {peak_mib:6.0f} MiB, message {row['message_bytes']:,} bytes")
-    (Path(__file__).parent / "results" / "memory.json").write_text(json.dumps(rows, indent=2) + "\n")
+    (store.RESULTS / "memory.json").write_text(json.dumps(rows, indent=2) + "\n")
 
 
 if __name__ == "__main__":

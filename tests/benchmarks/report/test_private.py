@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from benchmarks import privacy_loss, private, public, store
+from benchmarks import privacy_loss, public, store
 from benchmarks.data import fetch
+from benchmarks.report import loss, private
 from fedonce.data.preparation import Public
 
 
@@ -58,7 +59,7 @@ def test_the_committed_privacy_loss_is_what_the_accountants_say():
     assert len(kept) == len(privacy_loss.PARTIES) * len(privacy_loss.WAYS)
     for x in privacy_loss.measure():
         assert x["epsilon"] == pytest.approx(kept[x["parties"], x["division"], x["accountant"]], rel=1e-3)
-    assert "saves 88.9 %" in privacy_loss.section()
+    assert "saves 88.9 %" in loss.section()
 
 
 @pytest.mark.parametrize("name", ["phishing", "covtype", "superconduct", "ujiindoorloc", "mnist"])

@@ -1,6 +1,6 @@
 """What the number of threads costs: the library as it is over the same with one thread, alone and beside busy programs.
 
-    python -m benchmarks.threads [--repeat 3] [--only pca,host]
+    python -m benchmarks.speed.threads [--repeat 3] [--only pca,host]
 
 Each measurement is a process of its own: once as the environment is, once with OMP_NUM_THREADS=1, in turns, and the medians are
 compared. *Loops* are as many busy loops as there are cores; *products* is a program that multiplies matrices on all cores. One
@@ -25,8 +25,10 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import store
+
 ROWS, COLUMNS, DIM = 9_949, 7, 3
-RESULTS = Path(__file__).parent / "results" / "threads.json"
+RESULTS = store.RESULTS / "threads.json"
 GOAL = 1.2
 CORES = len(os.sched_getaffinity(0))
 SHORT = {"pca": 50, "random": 50}  # so often within one measurement, which would else be milliseconds
@@ -130,7 +132,7 @@ def seconds(work: str, one_thread: bool) -> float:
     """Return how long a piece of work takes in a process of its own, without its start."""
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
     environment |= {"OMP_NUM_THREADS": "1"} if one_thread else {}
-    command = [sys.executable, "-m", "benchmarks.threads", "--measure", work]
+    command = [sys.executable, "-m", "benchmarks.speed.threads", "--measure", work]
     return float(
         subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()[-1]
     )

@@ -1,4 +1,4 @@
-"""`benchmarks/paper.toml` against the paper's own text, number by number, where FEDONCE_PAPER names its source."""
+"""`benchmarks/report/paper.toml` against the paper's own text, number by number, where FEDONCE_PAPER names its source."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import paper
-from benchmarks.paper import Number
+from benchmarks.report import paper
+from benchmarks.report.paper import Number
 from fedonce import InputError
 from fedonce.datasets import SOURCES
 

@@ -6,26 +6,26 @@ import re
 
 import pytest
 
-from benchmarks import plots, report
 from benchmarks.experiment import FOLDER
+from benchmarks.report import page, plots
 
 
 def test_the_committed_report_is_what_the_results_give():
-    assert (report.DOCS / "results.md").read_text() == report.report()
+    assert (page.DOCS / "results.md").read_text() == page.report()
 
 
 def test_every_experiment_has_its_section_and_every_picture_is_there():
-    assert set(report.SECTIONS) == {path.stem for path in FOLDER.glob("*.toml")}
-    text = report.report()
+    assert set(page.SECTIONS) == {path.stem for path in FOLDER.glob("*.toml")}
+    text = page.report()
     pictures = re.findall(r"\]\((results/[^)]+\.png)\)", text)
     assert len(pictures) >= 10
     for picture in pictures:
-        assert (report.DOCS / picture).exists()
-        assert (report.DOCS / picture).stat().st_size < 200_000
+        assert (page.DOCS / picture).exists()
+        assert (page.DOCS / picture).stat().st_size < 200_000
 
 
 def test_what_is_missing_is_shown_with_its_command():
-    text = report.report().partition("## Missing")[2]
+    text = page.report().partition("## Missing")[2]
     for name in ("gisette", "nus-wide"):
         assert f"`python -m benchmarks.run performance --data {name}`" in text
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import paper
-from benchmarks.figures import TITLES, Line, by_data, look, mean_cell, number, order, pick, results, table, title
+from benchmarks.report import paper
+from benchmarks.report.figures import TITLES, Line, by_data, look, mean_cell, number, order, pick, results, table, title
 
 OURS, PAPERS, BASELINE = "FedOnce private", "FedOnce-L1", "Priv-Baseline"
 # What was set out to be reached with the worst host.
