@@ -14,6 +14,7 @@ from benchmarks.experiment import key
 Line = dict[str, Any]
 
 TITLES = {
+    "digits-8x8": "digits",
     "phishing": "phishing",
     "superconduct": "superconduct",
     "ujiindoorloc": "UJIIndoorLoc",
@@ -64,18 +65,18 @@ def better(metric: str, first: float, second: float) -> bool:
     return first >= second if metric == "accuracy" else first <= second
 
 
-def number(value: float, metric: str) -> str:
-    """Write an accuracy with two decimals, an error with four."""
-    return f"{value:.2f}" if metric == "accuracy" else f"{value:.4f}"
+def number(value: float, metric: str, decimals: int = 2) -> str:
+    """Write an accuracy with so many decimals, an error with four."""
+    return f"{value:.{decimals}f}" if metric == "accuracy" else f"{value:.4f}"
 
 
-def mean_cell(lines: Sequence[Line]) -> str:
+def mean_cell(lines: Sequence[Line], decimals: int = 2) -> str:
     """Return mean and, over several runs, spread; a dash where there is no run."""
     if not lines:
         return "-"
     metric, values = lines[0]["metric"], [line["value"] for line in lines]
-    mean = number(float(np.mean(values)), metric)
-    return mean if len(values) == 1 else f"{mean} ± {number(float(np.std(values)), metric)}"
+    mean = number(float(np.mean(values)), metric, decimals)
+    return mean if len(values) == 1 else f"{mean} ± {number(float(np.std(values)), metric, decimals)}"
 
 
 def size(count: float) -> str:

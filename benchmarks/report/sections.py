@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.report import communication, frontier, performance, private, times, unsupervised, varied
+from benchmarks.report import communication, frontier, host_models, performance, private, times, unsupervised, varied
 
 SECTIONS = {
     "methods": performance.methods,
@@ -11,6 +11,7 @@ SECTIONS = {
     "cifar10": communication.cifar10,
     "frontier": frontier.section,
     "unsupervised": unsupervised.unsupervised,
+    "host_models": host_models.section,
     "dimension": varied.dimension,
     "parties": varied.parties,
     "biased": varied.biased,
