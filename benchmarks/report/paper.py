@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.keys import check
-from fedonce.errors import InputError
+from fedonce import InputError
 
 PATH = Path(__file__).parent / "paper.toml"
 KINDS = ("number", "prose")  # the file's two lists: numbers of tables, numbers of the text

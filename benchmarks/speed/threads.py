@@ -1,10 +1,11 @@
 """What the number of threads costs: the library as it is over the same with one thread, alone and beside busy programs.
 
-    python -m benchmarks.speed.threads [--repeat 3] [--only pca,host]
+    python -m benchmarks.speed.threads [--repeat 3] [--only "pca,guest fit"]
 
 Each measurement is a process of its own: once as the environment is, once with OMP_NUM_THREADS=1, in turns, and the medians are
 compared. *Loops* are as many busy loops as there are cores; *products* is a program that multiplies matrices on all cores. One
-guest has phishing's second block of columns: 9,949 rows, 7 columns of few values, d = 3. *demo* is all that `make demo` trains.
+guest has phishing's second block of columns: 9,949 rows, 7 columns of few values, d = 3. *guest fit* and *demo* are the commands
+as a user runs them, `fedonce guest fit --learner nat` and `fedonce demo`: their start counts, too.
 The goal is a ratio of at most 1.2 in every cell but those of the last two lines, images, which are work for all cores.
 """
 
@@ -26,6 +27,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import store
+from benchmarks.keys import suggest
 
 ROWS, COLUMNS, DIM = 9_949, 7, 3
 RESULTS = store.RESULTS / "threads.json"
@@ -63,40 +65,25 @@ def host() -> Callable[[], object]:
     return lambda: Host("h", epochs=20).aggregate(parts[0], label, messages)
 
 
-def guest_fit() -> Callable[[], object]:
-    folder = Path(tempfile.mkdtemp())
-    rows = table()
-    lines = [
-        "id," + ",".join(f"c{j}" for j in range(COLUMNS)),
-        *(f"{i},{','.join(map(str, r))}" for i, r in enumerate(rows)),
-    ]
-    (folder / "g.csv").write_text("\n".join(lines))
-    command = [
-        sys.executable,
-        "-m",
-        "fedonce.cli",
-        "guest",
-        "fit",
-        "g.csv",
-        "--id",
-        "id",
-        "--name",
-        "g",
-        "--learner",
-        "nat",
-    ]
+def command(*words: str, folder: tempfile.TemporaryDirectory[str]) -> Callable[[], object]:
+    """Return a run of a command, each time with another folder to write to."""
+    whole = [sys.executable, "-m", "fedonce.cli", *words, "--quiet", "--out"]
     return lambda: subprocess.run(
-        [*command, "--dim", str(DIM), "--out", f"out{time.time_ns()}", "--quiet"],
-        cwd=folder,
-        check=True,
-        capture_output=True,
+        [*whole, f"out{time.time_ns()}"], cwd=folder.name, check=True, capture_output=True, stdin=subprocess.DEVNULL
     )
 
 
-def demo() -> Callable[[], object]:
-    from fedonce.demo.digits import run
+def guest_fit() -> Callable[[], object]:
+    folder = tempfile.TemporaryDirectory()
+    head = ",".join(["id", *(f"c{j}" for j in range(COLUMNS))])
+    rows = (f"{i},{','.join(map(str, row))}" for i, row in enumerate(table()))
+    Path(folder.name, "g.csv").write_text("\n".join([head, *rows]))
+    words = ["guest", "fit", "g.csv", "--id", "id", "--name", "g", "--learner", "nat", "--dim"]
+    return command(*words, str(DIM), folder=folder)
 
-    return run
+
+def demo() -> Callable[[], object]:
+    return command("demo", folder=tempfile.TemporaryDirectory())
 
 
 def patches() -> Callable[[], object]:
@@ -162,6 +149,38 @@ def beside(programs: list[str]) -> Iterator[None]:
             process.wait()
 
 
+def wanted(names: str) -> list[str]:
+    """Return the pieces of work that are asked for; an unknown one is a usage error."""
+    chosen = [name.strip() for name in names.split(",")]
+    for name in chosen:
+        if name not in WORK:
+            raise SystemExit(f"--only: unknown {name!r}; {suggest(name, list(WORK))}")
+    return chosen
+
+
+def compared(work: str, repeat: int) -> dict[str, list[float]]:
+    """Return the medians as it is and with one thread, alone and beside each kind of busy programs."""
+    found = {}
+    for name, programs in BUSY.items():
+        with beside(programs):
+            turns = [(seconds(work, False), seconds(work, True)) for _ in range(repeat)]
+        found[name] = [statistics.median(each) for each in zip(*turns, strict=True)]
+    return found
+
+
+def stored() -> dict[str, dict[str, list[float]]]:
+    """Return what was measured so far, in the order of `WORK`."""
+    found = json.loads(RESULTS.read_text())["seconds"] if RESULTS.exists() else {}
+    return {work: found[work] for work in WORK if work in found}
+
+
+def keep(work: str, cells: dict[str, list[float]]) -> None:
+    """Write a piece of work's figures as soon as they are there, beside those of the others."""
+    found = stored() | {work: cells}
+    whole = {"cores": CORES, "seconds": {name: found[name] for name in WORK if name in found}}
+    RESULTS.write_text(json.dumps(whole, indent=1) + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3)
@@ -171,18 +190,14 @@ def main() -> None:
     if given.measure:
         print(measure(given.measure))
         return
-    found: dict[str, dict[str, list[float]]] = json.loads(RESULTS.read_text())["seconds"] if RESULTS.exists() else {}
+    chosen = wanted(given.only)
     print(f"{'seconds: as it is / one thread = ratio':40}" + "".join(f"{name:>26}" for name in BUSY))
-    for work in given.only.split(","):
-        line, found[work] = f"{work:40}", {}
-        for name, programs in BUSY.items():
-            with beside(programs):
-                turns = [(seconds(work, False), seconds(work, True)) for _ in range(given.repeat)]
-            ours, one = (statistics.median(each) for each in zip(*turns, strict=True))
-            found[work][name] = [ours, one]
-            line += f"{f'{ours:.2f} / {one:.2f} = {ours / one:.2f}':>26}"
-        print(line, flush=True)
-    RESULTS.write_text(json.dumps({"cores": CORES, "seconds": found}, indent=1) + "\n")
+    for work in chosen:
+        cells = compared(work, given.repeat)
+        told = (f"{f'{ours:.2f} / {one:.2f} = {ours / one:.2f}':>26}" for ours, one in cells.values())
+        print(f"{work:40}" + "".join(told), flush=True)
+        keep(work, cells)
+    found = stored()
     small = [cells for work, cells in found.items() if work not in FOR_ALL_CORES]
     worst = max((ours / one for cells in small for ours, one in cells.values()), default=0.0)
     print(f"worst ratio: {worst:.2f} (goal: at most {GOAL})")
