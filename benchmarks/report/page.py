@@ -61,7 +61,7 @@ def _origin(experiment: Experiment) -> str:
     machines = ", ".join(dict.fromkeys(line["machine"] for line in lines)) or "not measured yet"
     command = f"`python -m benchmarks.run {experiment.name}`"
     have = {line["data"] for line in lines}
-    planned = sum(runs for (data, _), runs in _planned(experiment).items() if data in have) or len(lines)
+    planned = sum(runs for (data, _), runs in _planned(experiment).items() if data in have or not have) or len(lines)
     count = f"{len(lines)} runs of {planned}"
     return f"{experiment.question.strip()}\n\n{source} {command}: {count} ({machines})."
 
