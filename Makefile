@@ -33,24 +33,20 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 bench: $(VENV)/.bench
-	$(BIN)/python -m benchmarks.nat_speed
-	$(BIN)/python -m benchmarks.dpsgd_speed
-	$(BIN)/python -m benchmarks.memory
-	$(BIN)/python -m benchmarks.loading
-	$(BIN)/python -m benchmarks.table_readers
-	$(BIN)/python -m benchmarks.large_tables
-	$(BIN)/python -m benchmarks.alignment_speed
-	$(BIN)/python -m benchmarks.federation_speed
+	$(BIN)/python -m benchmarks.speed.nat
+	$(BIN)/python -m benchmarks.speed.dpsgd
+	$(BIN)/python -m benchmarks.speed.memory
+	$(BIN)/python -m benchmarks.speed.loading
+	$(BIN)/python -m benchmarks.speed.table_readers
+	$(BIN)/python -m benchmarks.speed.large_tables
+	$(BIN)/python -m benchmarks.speed.alignment
+	$(BIN)/python -m benchmarks.speed.federation
 
-# The tables of the README and of docs/learners.md: three and a half hours without the images, which want a GPU. Needs FEDONCE_DATA.
+# The tables of the README and of docs/: many hours, less where results are there already; images want a GPU. Needs FEDONCE_DATA.
 results: $(VENV)/.bench
-	$(BIN)/python -m benchmarks.digits
-	$(BIN)/python -m benchmarks.learners --dims 3,8 --seeds 1
-	$(BIN)/python -m benchmarks.learners --data mnist,fashion-mnist --learners pca,patches --dims 32,64 --bits 4 --seeds 2
-	$(BIN)/python -m benchmarks.datasets
-	$(BIN)/python -m benchmarks.overlap
-	$(BIN)/python -m benchmarks.federation_simulator
-	$(BIN)/python -m benchmarks.tables --write
+	for name in digits learners datasets overlap; do $(BIN)/python -m benchmarks.run $$name || exit 1; done
+	$(BIN)/python -m benchmarks.speed.federation_simulator
+	$(BIN)/python -m benchmarks.report.tables --write
 
 # Every experiment of benchmarks/experiments: many hours, less where results are there already; images want a GPU.
 experiments: $(VENV)/.bench $(VENV)/.xgboost

@@ -4,7 +4,7 @@ from fedonce.demo.digits import methods, run
 
 
 def test_digits_are_close_to_combine_and_far_from_solo():
-    """One seed here; `benchmarks/digits.py` has five."""
+    """One seed here; `benchmarks/experiments/digits.toml` has five."""
     told = []
     names = ("Solo", "FedOnce (pca)", "Combine")
     result = run(seed=1, tell=told.append, compared={name: methods()[name] for name in names})

@@ -2,7 +2,7 @@
 
 For layers of a few dozen units most of a training step is autograd's bookkeeping. The gradients of linear layers with
 ReLU or tanh between them are a few matrix products, done here with numpy on the memory of the torch parameters, so that
-the network stays a torch module. Tests compare it with autograd and torch.optim; `benchmarks/nat_speed.py` measures it.
+the network stays a torch module. Tests compare it with autograd and torch.optim; `benchmarks/speed/nat.py` measures it.
 """
 
 from __future__ import annotations
