@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from fedonce.federation.flare import sites
+from fedonce.federation.flare import sessions, site_processes, sites
 from fedonce.federation.flare.kits import make_kits, open_kit
 
 FEDONCE = [sys.executable, "-m", "fedonce.cli"]
@@ -82,7 +82,7 @@ class Parties:
 
     def processes(self, name: str) -> list[psutil.Process]:
         """The party's process and its job processes."""
-        return [each for each in sites._processes(self.kit(name)) if each.is_running()]
+        return [each for each in site_processes.processes_of(self.kit(name)) if each.is_running()]
 
     def signal(self, name: str, number: int) -> None:
         for process in self.processes(name):
@@ -220,11 +220,11 @@ class Parties:
 
     def jobs(self) -> dict[str, str]:
         """Return jobs that the server has not finished, with their state."""
-        session = sites.open_session(self.kit("bank"))
+        session = sessions.open_session(self.kit("bank"))
         try:
             listed = session.list_jobs()
         finally:
-            sites.close_session(session)
+            sessions.close_session(session)
         found = {str(job["job_name"]): str(job["status"]) for job in listed}
         return {name: status for name, status in found.items() if not status.startswith("FINISHED")}
 

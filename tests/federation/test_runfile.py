@@ -13,7 +13,8 @@ import pytest
 from fedonce import Rounds, federation
 from fedonce.errors import BudgetError, InputError
 from fedonce.federation.request import Request
-from fedonce.federation.runfile import BUDGET_KEYS, GUEST_KEYS, KEYS, ROUNDS_KEYS, RunFile
+from fedonce.federation.runfile import RunFile
+from fedonce.federation.runfile_checks import BUDGET_KEYS, GUEST_KEYS, KEYS, ROUNDS_KEYS
 from fedonce.jobs import steps
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Plan

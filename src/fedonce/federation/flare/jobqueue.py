@@ -22,7 +22,7 @@ from typing import Any
 from fedonce.errors import FederationError
 from fedonce.federation.flare.jobs import ANSWERS, write_job
 from fedonce.federation.flare.kits import Kit
-from fedonce.federation.flare.sites import close_session, open_session
+from fedonce.federation.flare.sessions import close_session, open_session
 from fedonce.federation.request import Request
 from fedonce.federation.status import KNOWN_STATES, SILENCE, GuestStatus, whole
 from fedonce.system.disk import write_file
