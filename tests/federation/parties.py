@@ -16,12 +16,18 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+import pytest
 
 from fedonce.federation.flare import sessions, site_processes, sites
 from fedonce.federation.flare.kits import make_kits, open_kit
 
 FEDONCE = [sys.executable, "-m", "fedonce.cli"]
 COLUMNS = {"bank": (0, 4), "shop": (4, 8), "telco": (8, 12), "cinema": (12, 16)}
+
+
+def slow(*values):
+    """Return values of a parameter whose tests run in `make test-federation-all` alone."""
+    return [pytest.param(value, marks=pytest.mark.slow_federation) for value in values]
 
 
 def free_port() -> int:

@@ -17,7 +17,8 @@ from fedonce.cli import entry
 from fedonce.federation.flare import kits, sites
 from tests.federation.parties import Parties
 
-pytestmark = pytest.mark.federation
+pytest.importorskip("nvflare")
+real = pytest.mark.federation  # starts processes
 
 SOON = 30.0  # seconds; most is told in one
 
@@ -228,6 +229,8 @@ def failed_soon(federation, out, begun, guest="shop"):
     return reason
 
 
+@real
+@pytest.mark.slow_federation
 def test_a_column_that_a_guest_does_not_have(running):
     begun = time.monotonic()
     run = running.write_run(run="salary", guest={"shop": {"columns": ["c4", "salary"]}})
@@ -238,6 +241,8 @@ def test_a_column_that_a_guest_does_not_have(running):
     assert "refused: shop offers no column 'salary'" in running.log("shop")
 
 
+@real
+@pytest.mark.slow_federation
 def test_a_table_that_is_gone(running):
     table, away = running.folder / "shop.csv", running.folder / "away.csv"
     table.rename(away)
@@ -263,6 +268,8 @@ def test_a_table_that_is_gone(running):
     assert told["took part"] == ["shop", "telco"]
 
 
+@real
+@pytest.mark.slow_federation
 @pytest.mark.parametrize("file", ["policy.toml", "guest.toml"])
 def test_settings_of_a_guest_that_were_spoilt_since(running, file):
     """Mended while the host waits, the training goes on."""
@@ -287,6 +294,8 @@ def trained(running):
     return "trained"
 
 
+@real
+@pytest.mark.slow_federation
 def test_a_table_that_changed_since_training(running, trained):
     table = running.folder / "shop.csv"
     before = table.read_text()
@@ -305,6 +314,8 @@ def test_a_table_that_changed_since_training(running, trained):
     assert "'c7'" in running.log("shop")
 
 
+@real
+@pytest.mark.slow_federation
 def test_no_id_column_in_the_rows_to_predict(running, trained, call):
     lines = (running.folder / "new.csv").read_text().splitlines()
     (running.folder / "no-ids.csv").write_text("".join(line.partition(",")[2] + "\n" for line in lines))
@@ -326,6 +337,8 @@ def alone(tmp_path_factory):
         federation.close()
 
 
+@real
+@pytest.mark.slow_federation
 def test_versions_that_differ(alone, monkeypatch, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import fedonce\nfedonce.__version__ = '9.9'\n")
     with monkeypatch.context() as environment:
@@ -341,6 +354,8 @@ def test_versions_that_differ(alone, monkeypatch, tmp_path):
     alone.stop("shop")
 
 
+@real
+@pytest.mark.slow_federation
 def test_kits_that_were_moved_and_are_of_another_version(alone):
     """A kit is its party's identity: it goes with the party, also to the next version."""
     alone.stop("bank")
@@ -355,6 +370,8 @@ def test_kits_that_were_moved_and_are_of_another_version(alone):
     assert alone.outcome(alone.predict("moved"))["guests"] == {"shop": 1.0}
 
 
+@real
+@pytest.mark.slow_federation
 def test_all_guests_are_away(alone):
     """After the test above, whose model is used."""
     alone.stop("shop")
@@ -375,6 +392,8 @@ def test_all_guests_are_away(alone):
     alone.settle()
 
 
+@real
+@pytest.mark.slow_federation
 def test_the_state_of_a_guest_says_what_is_wrong(alone):
     alone.stop("bank")
     site = sites.start(alone.kit("shop"), wait=2)

@@ -26,6 +26,7 @@ from tests.federation.faults import (
 pytestmark = pytest.mark.federation
 
 
+@pytest.mark.slow_federation
 def test_offline_guest_joins_later_or_is_late(federation):
     federation.start("bank", "telco")
     fit = federation.fit(federation.write_run(deadline="150s"))
@@ -65,6 +66,7 @@ def test_killed_while_learning(federation):
     assert kept_message(federation, "shop") == learnt_anew(federation, "shop")
 
 
+@pytest.mark.slow_federation
 def test_killed_while_sending(federation):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -97,6 +99,7 @@ def test_killed_while_sending(federation):
     federation.settle()
 
 
+@pytest.mark.slow_federation
 def test_killed_after_sending(federation):
     federation.start()
     fit = federation.fit(slow_run(federation))
@@ -113,6 +116,7 @@ def test_killed_after_sending(federation):
     federation.settle()
 
 
+@pytest.mark.slow_federation
 def test_frozen_while_learning(federation):
     federation.start()
     longer = {"shop": SLOW | {"epochs": 8000}}
@@ -147,6 +151,7 @@ Answer._send = twice
 """
 
 
+@pytest.mark.slow_federation
 def test_guest_that_answers_twice(federation, monkeypatch):
     federation.start("bank", "telco")
     patched(federation, "shop", monkeypatch, TWICE)
@@ -170,6 +175,7 @@ FileStreamer.stream_file = staticmethod(large)
 """
 
 
+@pytest.mark.slow_federation
 def test_guest_that_sends_more_than_the_host_takes(federation, monkeypatch):
     federation.start("bank", "telco")
     patched(federation, "shop", monkeypatch, LARGE)
@@ -181,6 +187,7 @@ def test_guest_that_sends_more_than_the_host_takes(federation, monkeypatch):
     federation.settle()
 
 
+@pytest.mark.slow_federation
 def test_guest_with_other_rows(federation):
     table = federation.folder / "shop.csv"
     table.write_text(table.read_text().replace("k", "x"))
@@ -191,6 +198,7 @@ def test_guest_with_other_rows(federation):
     federation.settle()
 
 
+@pytest.mark.slow_federation
 def test_guest_that_never_answers(federation, monkeypatch):
     federation.start("bank", "telco")
     code = "import time\nfrom fedonce.party import Guest\nGuest.learn = lambda *a, **k: time.sleep(10**6)"

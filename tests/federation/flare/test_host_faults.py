@@ -12,6 +12,7 @@ from tests.federation.faults import GRACE, SLOW, TRAINING, epochs, kept_message,
 pytestmark = pytest.mark.federation
 
 
+@pytest.mark.slow_federation
 def test_server_killed_with_jobs_queued_and_running(federation):
     federation.start("bank", "telco")
     fit = federation.fit(slow_run(federation, "240s"))
@@ -34,6 +35,7 @@ def test_server_killed_with_jobs_queued_and_running(federation):
     assert kept_message(federation, "shop") == learnt_anew(federation, "shop")
 
 
+@pytest.mark.slow_federation
 def test_frozen_server(federation):
     federation.start()
     fit = federation.fit(slow_run(federation, "30s", guest={"shop": SLOW | {"epochs": 50_000}}))
@@ -69,6 +71,7 @@ def test_host_killed(federation):
     federation.settle()
 
 
+@pytest.mark.slow_federation
 def test_guest_killed_in_rounds(federation):
     federation.start()
     fit = federation.fit(federation.write_run(deadline="60s", silence="10s", rounds=400))
@@ -84,6 +87,7 @@ def test_guest_killed_in_rounds(federation):
     federation.settle()
 
 
+@pytest.mark.slow_federation
 def test_host_killed_in_rounds(federation):
     federation.start()
     run = federation.write_run(deadline="60s", silence="10s", rounds=400)
@@ -96,6 +100,7 @@ def test_host_killed_in_rounds(federation):
     federation.settle(90)
 
 
+@pytest.mark.slow_federation
 def test_job_process_that_hangs_is_replaced(federation):
     federation.start()
     fit = federation.fit(slow_run(federation))
