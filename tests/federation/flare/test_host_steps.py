@@ -151,7 +151,6 @@ def test_started_again_asks_nobody_twice(running):
     assert running.log("shop").count("was answered before") == 1
 
 
-@pytest.mark.slow_federation
 def test_with_a_shared_secret(parties):
     federation = parties()
     secret = federation.folder / "secret.txt"
@@ -167,7 +166,6 @@ def test_with_a_shared_secret(parties):
     assert told["guests"] == {"shop": 1.0}
 
 
-@pytest.mark.slow_federation
 def test_with_a_budget(parties):
     federation = parties()
     bounds = "bounds = [-6, 6]\n"

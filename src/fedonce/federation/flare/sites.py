@@ -18,7 +18,9 @@ from typing import Any
 from fedonce.errors import FederationError, InputError
 from fedonce.federation import allowance
 from fedonce.federation.flare.kits import Kit
-from fedonce.federation.flare.sessions import close_session, listens, open_session, silenced
+from fedonce.federation.flare.sessions import close_session as close_session
+from fedonce.federation.flare.sessions import listens, silenced
+from fedonce.federation.flare.sessions import open_session as open_session
 from fedonce.federation.flare.site_processes import launch, process_of, processes_of, remember
 from fedonce.federation.policy import Policy
 from fedonce.federation.record import ANSWERS, Record
