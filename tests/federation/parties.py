@@ -174,7 +174,7 @@ class Parties:
         path = self.folder / out / "federation" / "events.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def wait_for(self, guest: str, state: str, out: str = "bank", timeout: float = 60, **values) -> dict:
+    def wait_for(self, guest: str, state: str, out: str = "bank", timeout: float = 120, **values) -> dict:
         """Wait until a guest stands somewhere, as the host's events tell, and return that event."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -206,7 +206,7 @@ class Parties:
             time.sleep(0.3)
         raise AssertionError(f"job processes stay: {busy}")
 
-    def wait_until(self, is_so, what: str, timeout: float = 60):
+    def wait_until(self, is_so, what: str, timeout: float = 120):
         """Wait until a function returns something true, and return that."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:

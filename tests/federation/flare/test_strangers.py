@@ -361,7 +361,6 @@ def harmed(running, tmp_path_factory):
         sessions.close_session(opened)
 
 
-@pytest.mark.slow_federation
 @pytest.mark.parametrize("harm", HARMS)
 def test_jobs_that_ask_for_more(running, session, harmed, harm):
     (folder, jobs), (who, words) = harmed, HARMS[harm]
