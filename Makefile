@@ -11,7 +11,7 @@ export FEDONCE_DATA
 FEDONCE_PAPER ?= $(wildcard ../shared/paper/fedonce.tex)
 export FEDONCE_PAPER
 
-.PHONY: demo federation-demo test test-federation lint bench results experiments report clean
+.PHONY: demo federation-demo test test-federation test-federation-all lint bench results experiments report clean
 
 demo: $(VENV)/.report
 	$(BIN)/fedonce demo --out fedonce-demo
@@ -20,11 +20,16 @@ demo: $(VENV)/.report
 federation-demo: $(VENV)/.nvflare
 	$(BIN)/fedonce federation demo --out fedonce-federation-demo
 
+# Two workers of one thread each: more threads than cores only wait for each other.
 test: $(VENV)/.test $(VENV)/.xgboost
-	$(BIN)/python -m pytest -m "not federation" -n 2 --dist loadscope --durations=10
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not federation" -n 2 --dist worksteal --durations=10
 
-# Real servers and guests as processes on loopback, killed and frozen among other things.
+# Real servers and guests as processes on loopback: one test for each thing that only they can show.
 test-federation: $(VENV)/.test
+	$(BIN)/python -m pytest tests/federation -m "federation and not slow_federation" -n 2 --dist loadfile --durations=10
+
+# All of them, killed and frozen at every stage: twenty minutes. Before a release, and after changes to federation/flare.
+test-federation-all: $(VENV)/.test
 	$(BIN)/python -m pytest tests/federation -m federation -n 2 --dist loadfile --durations=10
 
 lint: $(VENV)/.lint

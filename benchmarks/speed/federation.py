@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 import fedonce
 from benchmarks import store
 from fedonce.federation.collecting import Terms
-from fedonce.federation.flare import host_steps, sites
+from fedonce.federation.flare import host_steps, site_processes, sites
 from fedonce.federation.flare.engine import NvflareEngine
 from fedonce.federation.flare.kits import Kit, make_kits, open_kit
 from fedonce.federation.request import Request
@@ -87,7 +87,7 @@ class Peak:
         own = psutil.Process()
         while not self.ended.wait(0.1):
             total = 0
-            for process in [own, *sites._processes(self.kit)]:
+            for process in [own, *site_processes.processes_of(self.kit)]:
                 try:
                     total += process.memory_full_info().pss
                 except psutil.Error:

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import threading
-import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -180,15 +179,32 @@ def test_a_folder_in_the_inbox_is_told_and_nothing_more(tmp_path):
     assert list(engine.refused) == ["odd.fedonce"]
 
 
-def test_the_deadline_is_kept_and_not_waited_for_without_need(tmp_path):
-    begin = time.monotonic()
+class Clock:
+    """A clock that goes on by sleeping alone: what is waited for is known, and nobody waits."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(files, "time", made)
+    return made
+
+
+def test_the_deadline_is_kept_and_not_waited_for_without_need(tmp_path, clock):
     with pytest.raises(AbsentPartyError, match="Still missing: shop"):
-        FilesEngine("june", inbox=tmp_path, expect=["shop"], deadline=0.2).learn()
-    assert 0.2 <= time.monotonic() - begin < LONG / 2
+        FilesEngine("june", inbox=tmp_path, expect=["shop"], deadline=LONG).learn()
+    assert clock.now == pytest.approx(LONG)
     put(tmp_path, "shop.fedonce", message().to_bytes())
-    begin = time.monotonic()
     FilesEngine("june", inbox=tmp_path, expect=["shop"], deadline=LONG).learn()
-    assert time.monotonic() - begin < LONG / 2
+    assert clock.now == pytest.approx(LONG)
 
 
 def later(act):
@@ -322,15 +338,14 @@ def test_with_any_key_every_message_must_be_verified(tmp_path, keys):
     ]
 
 
-def test_a_key_of_somebody_else_is_an_error_at_training_and_a_warning_at_prediction(tmp_path, keys):
+def test_a_key_of_somebody_else_is_an_error_at_training_and_a_warning_at_prediction(tmp_path, keys, clock):
     sent = signed(message(), keys["shop"][0]).to_bytes()
     path, verify = put(tmp_path, "shop.fedonce", sent), {"shop": keys["shop"][1], "post": keys["shop"][1]}
     with pytest.raises(InputError, match=r"key to verify 'post' \(--verify\), and messages are from 'shop'; write"):
         FilesEngine("june", [path], verify=verify).learn()
-    begin = time.monotonic()
     with pytest.raises(InputError, match="key to verify 'post'"):  # before the waiting
         FilesEngine("june", inbox=tmp_path, expect=["shop", "mill"], deadline=LONG, verify=verify).learn()
-    assert time.monotonic() - begin < LONG / 2
+    assert clock.now == 0
     with pytest.warns(FedOnceWarning, match="'post' .*no guest here .'shop'.: nothing was verified"):
         FilesEngine("june", [path], verify=verify).represent()
     assert list(FilesEngine("june", [path], verify=verify, members=["post"]).represent()) == ["shop"]

@@ -42,7 +42,9 @@ def message(dim, **given):
 
 @pytest.mark.parametrize("dim", [1, 2])
 def test_a_guest_may_send_as_many_values_per_row_as_asked_for_or_fewer(host_run, dim):
-    host_run._check("shop", message(dim).to_bytes())
+    sent = message(dim)
+    assert sent.dim == dim
+    host_run._check("shop", sent.to_bytes())
 
 
 @pytest.mark.parametrize("d", [3, 16_384, 2**17, 2**20])

@@ -9,18 +9,23 @@ TRAINED = {"shop": 0.8, "telco": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("now", "needed"),
+    ("now", "needed", "less"),
     [
-        ({"shop": 0.4, "telco": 0.5}, Needed()),
-        ({"shop": 0.0, "telco": 0.0}, Needed(min_overlap=0)),
-        ({"telco": 0.5}, Needed(min_guests=1)),
-        ({"shop": 0.1, "telco": 0.3}, Needed(min_guests=1, min_overlap=0.3)),
-        ({}, Needed(min_guests=0)),
-        ({}, Needed(allow_absent=True)),
+        ({"shop": 0.4, "telco": 0.5}, Needed(), {"shop": 0.39, "telco": 0.5}),
+        ({"shop": 0.0, "telco": 0.0}, Needed(min_overlap=0), {"shop": 0.0}),
+        ({"telco": 0.5}, Needed(min_guests=1), {"telco": 0.49}),
+        ({"shop": 0.1, "telco": 0.3}, Needed(min_guests=1, min_overlap=0.3), {"shop": 0.1, "telco": 0.29}),
     ],
 )
-def test_enough(now, needed):
+def test_just_enough(now, needed, less):
     check_present(TRAINED, now, needed)
+    with pytest.raises(AbsentPartyError):
+        check_present(TRAINED, less, needed)
+
+
+@pytest.mark.parametrize("needed", [Needed(min_guests=0), Needed(allow_absent=True)])
+def test_nobody_is_needed(needed):
+    assert check_present(TRAINED, {}, needed) is None
 
 
 @pytest.mark.parametrize(

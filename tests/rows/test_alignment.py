@@ -7,7 +7,7 @@ import pytest
 
 from fedonce.errors import InputError, MessageError
 from fedonce.messages import envelope
-from fedonce.rows import alignment
+from fedonce.rows import agreement, alignment
 from fedonce.rows.alignment import AgreedRows, Request, State
 from fedonce.rows.ids import normalise
 
@@ -273,7 +273,7 @@ def test_hostile_rows_files(header, keys, told):
     data = alignment.agreed_rows(HOST, "bank", "shop", RUN)
     tensors = None if keys is None else {"keys": keys}
     with pytest.raises(MessageError, match=told):
-        AgreedRows.from_bytes(changed(data, alignment.ROWS, alignment._ROWS_KEYS, header, tensors))
+        AgreedRows.from_bytes(changed(data, alignment.ROWS, agreement.ROWS_KEYS, header, tensors))
 
 
 def test_rows_of_another_host_are_refused():

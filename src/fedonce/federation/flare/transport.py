@@ -17,7 +17,7 @@ from typing import Any
 from fedonce.errors import FederationError
 from fedonce.federation.flare.jobs import ANSWERS, TOKEN, write_job
 from fedonce.federation.flare.kits import Kit
-from fedonce.federation.flare.sites import close_session, open_session
+from fedonce.federation.flare.sessions import close_session, open_session
 from fedonce.federation.request import Request
 from fedonce.federation.status import SILENCE
 from fedonce.federation.transport import Left, Reply, Seen
