@@ -10,7 +10,7 @@ from fedonce import Guest, MessageError
 from fedonce.assess.inspection import inspect
 from fedonce.data.preparation import Public
 from fedonce.data.table import Table
-from fedonce.jobs.steps import purse
+from fedonce.jobs.settings import purse
 from fedonce.learners import PCA
 from fedonce.messages import keys as crypto
 from fedonce.messages.envelope import SEALED

@@ -8,7 +8,7 @@ import pytest
 
 from fedonce import Guest, Representation
 from fedonce.messages import keys
-from tests.jobs.test_steps import FIT_SHOP, N, command, done, make_tables, refused, told
+from tests.jobs.office import FIT_SHOP, N, command, done, make_tables, refused, told
 
 MESSAGE = "representation.fedonce"
 PUBLIC = '[bounds]\nspent = [-200, 200]\nvisits = [0, 9]\n[categories]\nkind = ["food", "toys"]\n'

@@ -14,7 +14,7 @@ from fedonce.engine import files as files_engine
 from fedonce.hostmodels.network import PAPER, TABLES
 from fedonce.messages import envelope
 from fedonce.party import storage
-from tests.jobs.test_steps import FIT_BANK, FIT_SHOP, SHOP, UTILITY, N, command, done, make_office, refused, told
+from tests.jobs.office import FIT_BANK, FIT_SHOP, SHOP, UTILITY, N, command, done, make_office, refused, told
 
 MESSAGE = "representation.fedonce"
 NEW = FIT_BANK.replace("--out bank", "--out new")

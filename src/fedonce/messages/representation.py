@@ -241,7 +241,10 @@ def check_start(
     if not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
         raise fail(f"n={n}, d={d} are not the sizes of a message")
     if d > max_dim:
-        raise fail(f"it has {d} values per row, and the limit is {max_dim} (max_dim); let the guest send fewer (dim)")
+        raise fail(
+            f"it has {d} values per row, and the limit is {max_dim} (max_dim); let the guest send fewer (dim)",
+            "max_dim",
+        )
     # Header, values, the state of their encoding, and for each row a mark and an id: nothing else is in a message.
     most = 8 + envelope.HEADER_LIMIT + encoding.most_payload(n, d) + encoding.most_state(d) + n * (ID_LIMIT + 1)
     if size > most:
@@ -257,8 +260,9 @@ def _check_memory(n: int, d: int, limit: int | None, fail: _Failure) -> None:
         whose = "a quarter of this machine's memory" if limit is None else "max_memory"
         raise fail(
             f"its {n:,} rows of {d:,} values would take {in_words(wanted)} of memory, and the limit is "
-            f"{in_words(most)} ({whose}); raise the limit (max_memory; --max-memory), or ask the guest for fewer rows or "
-            "fewer values per row (dim)"
+            f"{in_words(most)} ({whose}); raise the limit (max_memory), or ask the guest for fewer rows or fewer values per "
+            "row (dim)",
+            "max_memory",
         )
 
 

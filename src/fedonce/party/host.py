@@ -159,7 +159,8 @@ class Host:
             if not share:
                 raise MessageError(
                     f"The message of party {party!r} is refused: none of its rows is one of the host's {own.n_rows}. Look at the "
-                    "columns of ids and how they are written (--normalise-ids); or leave this guest out."
+                    "columns of ids and how they are written (forms); or leave this guest out.",
+                    parameter="forms",
                 )
         if self.ledger is not None and self.ledger.delta > 1 / own.n_rows and not self.allow_large_delta:
             wanted = f"at most 1 / rows ({1 / own.n_rows:.3g}), or allow_large_delta=True: a larger one lets a whole row slip out"
@@ -409,7 +410,8 @@ def check_memory(n_rows: int, n_values: int, limit: int | None = None) -> None:
         raise InputError(
             f"The guests' values would take {sizes.in_words(wanted)} ({n_rows:,} rows of {n_values:,} values), and the limit is "
             f"{sizes.in_words(most)} ({whose}). Let guests send fewer values per row (dim), take fewer guests or fewer rows, or "
-            "raise the limit (max_memory; --max-memory)."
+            "raise the limit (max_memory).",
+            parameter="max_memory",
         )
 
 

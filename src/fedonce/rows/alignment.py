@@ -207,7 +207,8 @@ def finish(state: bytes, response: bytes, ids: Ids) -> Matched:
     if not len(found):
         raise InputError(
             f"The ids of {kept.asked.host!r} match nobody of party {guest!r} ({len(own)} and {len(held)} ids); see whether both "
-            "named the same id column, and whether ids are written alike (--normalise-ids trim,lower)."
+            "named the same id column, and whether ids are written alike (forms, as in ('trim', 'lower')).",
+            parameter="forms",
         )
     salt = hmac.digest(kept.key, f"fedonce rows\n{kept.asked.nonce}\n{guest}".encode(), "sha256")
     return Matched(guest, np.sort(rank[kept.order[found]]), len(held), salt)
@@ -294,7 +295,7 @@ class AgreedRows:
     def _secret(self, secret: bytes | None) -> bytes:
         which = f"The rows that {self.host!r} and {self.guest!r} agreed on"
         if secret is None:
-            raise InputError(f"{which} are hashed with their secret; name it (--secret FILE).")
+            raise InputError(f"{which} are hashed with their secret; give it (secret).", parameter="secret")
         if not hmac.compare_digest(self.salt, f"secret:{row_ids.fingerprint(secret)}"):
             mine = row_ids.fingerprint(secret)
             raise InputError(
@@ -310,10 +311,11 @@ def _check_request(asked: Request, guest: str, forms: tuple[str, ...], at_most: 
         raise fail(f"it is one's own; the guest that answers must have another name than {guest!r}")
     if forms != asked.forms:
         theirs, own = (",".join(each) or "none" for each in (asked.forms, forms))
-        raise fail(f"it normalises ids by {theirs}, this party by {own}; agree on one (--normalise-ids)")
+        raise fail(f"it normalises ids by {theirs}, this party by {own}; agree on one (forms)", "forms")
     if at_most is not None and len(asked.points) > at_most:
         raise fail(
-            f"it asks about {len(asked.points)} ids, and at most {at_most} are allowed; ask the host why (--at-most)"
+            f"it asks about {len(asked.points)} ids, and at most {at_most} are allowed (at_most); ask the host why",
+            "at_most",
         )
 
 

@@ -96,6 +96,11 @@ class NvflareEngine:
         """Nothing but the messages themselves counts as sent; what the wire carried is in the stands."""
         return {}
 
+    @property
+    def refused(self) -> dict[str, str]:
+        """Who has sent nothing that can be used, and why, or where it stands."""
+        return {name: each.reason or each.state for name, each in self.statuses.items() if each.bytes is None}
+
     def learn(self) -> dict[str, bytes]:
         """Let guests learn, wait for their messages until the deadline, and return those that came."""
         return self.collect(self.asked)

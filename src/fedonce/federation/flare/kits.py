@@ -138,7 +138,8 @@ def make_kits(server: str, host: str, guests: Sequence[str], out: str | Path, po
     for name in parties:
         if (out / name).exists():
             raise InputError(
-                f"{out / name} exists already, and is no kit of this federation; remove it, or name another --out."
+                f"{out / name} exists already, and is no kit of this federation; remove it, or name another folder (out).",
+                parameter="out",
             )
     if not new:
         return []
@@ -184,7 +185,7 @@ def open_kit(path: str | Path) -> Kit:
 
 def _check_names(host: str, guests: Sequence[str]) -> None:
     if not guests:
-        raise InputError("A federation needs a guest at least: --guests shop,telco.")
+        raise InputError("A federation needs a guest at least, as in guests=['shop', 'telco'].", parameter="guests")
     for name in (host, *guests):
         if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}", name):
             raise InputError(
@@ -205,8 +206,8 @@ def _check_address(server: str, port: int) -> None:
     label = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
     if not re.fullmatch(rf"{label}(\.{label})*", server) or len(server) > 64:
         raise InputError(
-            f"The server must be a DNS name (64 letters at most) or an IPv4 address, as in --server fed.bank.com:8002. "
-            f"Got {server!r}."
+            f"The server must be a DNS name (64 letters at most) or an IPv4 address, as in fed.bank.com. Got {server!r}.",
+            parameter="server",
         )
     if re.fullmatch(r"[0-9.]+", server):
         try:
@@ -229,7 +230,8 @@ def _existing(out: Path, server: str, host: str, port: int) -> Kit | None:
     if given != there:
         raise InputError(
             f"The kits in {out} are of the host {old.host!r} at {old.server}:{old.port}. Got {host!r} at {server}:{port}; "
-            "name another --out for another federation, or the same host and server to add guests."
+            "name another folder (out) for another federation, or the same host and server to add guests.",
+            parameter="out",
         )
     if not old.authority.is_file():
         raise FederationError(
@@ -391,8 +393,8 @@ def _check_certificates(kit: Kit) -> None:
         until = certificate.not_valid_after_utc
         if until <= datetime.now(UTC):
             raise FederationError(
-                f"The certificate {file} of {kit.name!r} ended on {until:%Y-%m-%d}. The host makes new kits: fedonce "
-                "federation init with another --out; all parties start with theirs."
+                f"The certificate {file} of {kit.name!r} ended on {until:%Y-%m-%d}. The host makes new kits in another folder "
+                "(`fedonce federation init`); all parties start with theirs."
             )
         if file.suffix == ".crt":
             _check_key(file.with_suffix(".key"), certificate)
