@@ -260,7 +260,10 @@ def test_a_guest_whose_rows_are_not_asked_for_is_zeros_and_told(office, tmp_path
 
 def test_columns_that_look_like_ids_are_told(office, tmp_path):
     shop = "guest fit shop.csv --name shop --no-attack --out"
-    said = "warning: Column 'who' of shop.csv is different in every row and looks like ids: name it with --id, or leave"
+    said = (
+        "warning: Column 'who' of shop.csv is different in every row and looks like ids: name it as the column of ids (--id), "
+        "or leave it out (--drop)"
+    )
     assert said in command(office, f"{shop} {tmp_path}/a").err
     assert "looks like ids" not in command(office, f"{shop} {tmp_path}/b --drop who").err
     assert "looks like ids" not in command(office, f"{shop} {tmp_path}/c --id who").err

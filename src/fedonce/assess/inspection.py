@@ -26,7 +26,7 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
     try:
         raw = envelope.read_bytes(path, "message", look=None if key is not None else _stop_at_sealed)
     except _SealedError as found:
-        return {"file": str(path), "bytes": found.size, "sealed": "yes: only the receiver's key opens it"}
+        return {"file": str(path), "bytes": found.size, "sealed": "yes: only the receiver can read it (key)"}
     try:
         data = raw if key is None or envelope.kind_of(raw) != "sealed" else unseal(raw, key)
         about = _ALIGNMENT.get(envelope.kind_of(data) or "")
@@ -170,7 +170,7 @@ def _signature(message: Representation, verify: PublicKey | None) -> str:
         return "none"
     signer = signed_by(message.signature) or "a key that cannot be read"
     if verify is None:
-        return f"by {signer}, not verified"
+        return f"by {signer}, not verified (verify)"
     if not verify.verify(message.checksum, message.signature):
         raise MessageError(
             f"The signature of party {message.party!r} is not by the key {verify.fingerprint}, it names {signer}: do not use it."

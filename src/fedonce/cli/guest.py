@@ -20,7 +20,7 @@ from fedonce.cli.options import (
     TableOptions,
     Training,
 )
-from fedonce.cli.remedies import with_options
+from fedonce.cli.remedies import in_options, with_options
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json, warn
 from fedonce.cli.unfolding import unfolded
 from fedonce.errors import InputError
@@ -137,6 +137,7 @@ def inspect(
         figures = inspect_file(
             file, None if key is None else read_private(key), None if verify is None else read_public(verify)
         )
+    figures |= {key: in_options(figures[key], ("key", "verify")) for key in ("signature", "sealed") if key in figures}
     if as_json:
         typer.echo(to_json(figures))
     else:

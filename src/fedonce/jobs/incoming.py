@@ -80,7 +80,8 @@ class Incoming:
         if self.inbox is None and (self.expect or self.deadline):
             given = "expect" if self.expect else "deadline"
             raise InputError(
-                f"Say in which folder messages arrive (inbox), or leave {given!r} out.", parameter=("inbox", given)
+                f"Say in which folder messages arrive (inbox), or wait for nobody ({given}).",
+                parameter=("inbox", given),
             )
 
     def shared_secret(self) -> bytes | None:

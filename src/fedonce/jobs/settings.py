@@ -82,7 +82,7 @@ class RowNames:
     def __post_init__(self) -> None:
         if self.secret is not None and self.plain_ids:
             raise InputError(
-                "Give 'secret' or 'plain_ids', not both: ids travel as keyed hashes, or as they are.",
+                "Give a secret (secret) or plain ids (plain_ids), not both: ids travel as keyed hashes, or as they are.",
                 parameter=("secret", "plain_ids"),
             )
 
@@ -107,7 +107,7 @@ class RowNames:
         """Raise where rows are to be named, and the table has no ids."""
         if not has_ids and (self.named or self.rows is not None):
             raise InputError(
-                "Name the column of ids (id), or leave rows, secret, plain_ids and forms out: they say how ids are written.",
+                "Name the column of ids (id): without it nothing can be said of how rows are named.",
                 parameter=("id", "rows", "secret", "plain_ids", "forms"),
             )
 
@@ -138,12 +138,13 @@ class GuestBudget:
     def __post_init__(self) -> None:
         if self.plan is not None and self.epsilon is not None:
             raise InputError(
-                "Give 'plan' or 'epsilon', not both: a plan says what this guest may spend.",
+                "Give a plan (plan) or a budget (epsilon), not both: a plan says what this guest may spend.",
                 parameter=("plan", "epsilon"),
             )
         if self.delta is not None and self.epsilon is None:
             raise InputError(
-                "Give 'delta' with 'epsilon', or leave it out: a plan has its own, and without a budget there is none.",
+                "Give delta (delta) with a budget (epsilon), or leave it out: a plan has its own, and without a budget there is "
+                "none.",
                 parameter=("delta", "epsilon"),
             )
 
@@ -189,7 +190,8 @@ def public_knowledge(path: File, budget: bool = True) -> tuple[Public | None, An
         return None, None
     if not budget:
         raise InputError(
-            "There is no privacy budget that 'public' could serve; give one, or leave 'public' out.", parameter="public"
+            "There is no privacy budget that public knowledge (public) could serve; give one, or leave it out.",
+            parameter="public",
         )
     data = read_file(path, "file of public knowledge")
     try:

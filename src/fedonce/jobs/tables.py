@@ -75,9 +75,9 @@ class TableSource:
         for parameter, alike in same.items():
             if not alike:
                 raise InputError(
-                    f"Leave {parameter!r} out where a model is trained again (refit): its table is read as before. To read it "
-                    "otherwise, train into another folder.",
-                    parameter=parameter,
+                    f"The table is read as before where a model is trained again (refit): leave this out ({parameter}). To read "
+                    "it otherwise, train into another folder.",
+                    parameter=(parameter, "refit"),
                 )
 
 

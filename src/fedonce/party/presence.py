@@ -58,8 +58,8 @@ class Needed:
             raise parameter_error("Needed", "min_overlap", "a share from 0 to 1, or None", self.min_overlap)
         if self.allow_absent and (self.min_guests is not None or self.min_overlap is not None):
             raise InputError(
-                "Give 'allow_absent', by which any guest may be missing, or 'min_guests' and 'min_overlap', which say who may; "
-                "not both.",
+                "Let any guest be missing (allow_absent), or say how many must be there (min_guests), with which share of the "
+                "rows (min_overlap); not both.",
                 parameter=("allow_absent", "min_guests", "min_overlap"),
             )
 
@@ -93,7 +93,7 @@ def check_present(
     least = len(trained) if needed.min_guests is None else needed.min_guests
     if least > len(trained):
         raise InputError(
-            f"So many guests as {least} (min_guests) cannot be there: the model was trained with {len(trained)} "
+            f"At least {least} guests (min_guests) cannot be there: the model was trained with {len(trained)} "
             f"({', '.join(trained) or 'the host alone'}).",
             parameter="min_guests",
         )

@@ -201,8 +201,8 @@ class Values(Builder):
 
     def _remedy(self, kind: str) -> str:
         return (
-            "Correct the value, or leave it empty, which is a missing value. Say that the column is a "
-            f"{kind} (types={{{self.name!r}: {kind!r}}}): such a value is then an error. If text is meant, say 'category'."
+            "Correct the value, or leave it empty, which is a missing value. Give the column its type (types), as in "
+            f"{self.name}={kind}: such a value is then an error; {self.name}=category says that text is meant."
         )
 
 

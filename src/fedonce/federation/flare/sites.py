@@ -94,7 +94,8 @@ def configure_guest(
     """Write which tables a guest takes part with; what is not there is told at once."""
     if kit.role != "guest":
         raise InputError(
-            f"The kit {kit.path} is the host's, whose table is given to `fit`; 'data' is for guests.", parameter="data"
+            f"The kit {kit.path} is the host's, whose table is given to `fit`; only guests name theirs (data).",
+            parameter="data",
         )
 
     def there(path: str | Path | None) -> Path | None:
