@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fedonce.rounds.settings import Rounds as Rounds
     from fedonce.rows.alignment import AgreedRows as AgreedRows
     from fedonce.rows.ids import Naming as Naming
+    from fedonce.rows.matching import Matching as Matching
     from fedonce.training.networks import NCF as NCF
 
 # Names are imported when they are first used: `import fedonce` and `fedonce --help` load neither torch nor scikit-learn.
@@ -52,6 +53,7 @@ _HOME = {
     "FedOnceClassifier": "estimators",
     "FedOnceRegressor": "estimators",
     "Naming": "rows.ids",
+    "Matching": "rows.matching",
     "HostModel": "hostmodels",
     "Learner": "learners",
     "Representation": "messages.representation",

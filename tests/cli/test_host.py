@@ -175,7 +175,6 @@ def test_the_share_at_training_is_kept(fresh):
     """Predictions of other rows, and models stored before it had a name of its own, do not lose it."""
     host = Host.load(fresh / "bank")
     assert host.overlap == host.trained_overlap == {"shop": 0.75}
-    host.secret = bytes.fromhex((fresh / "secret").read_text())
     own = read_table(fresh / "bank.csv", id="customer", types=host.reading.types)
     host.predict(own.pop("default")[1].take(slice(0, 30)), [])
     assert (host.overlap, host.trained_overlap) == ({"shop": 0.0}, {"shop": 0.75})

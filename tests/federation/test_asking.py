@@ -81,7 +81,7 @@ def test_with_a_plan_a_guest_that_spent_otherwise_is_refused_before_training(ask
     sent = message(2, purse=purse("shop"), public=Public((-1, 1)))
     asking.check("shop", sent.to_bytes(), table())
     other = Plan.from_text(calibrate(tasks, 4.0, 1e-5, "rdp").to_text())
-    asking.party.plan = other
+    asking = replace(asking, party=Host.from_settings(replace(asking.party.settings, plan=other)))
     with pytest.raises(MessageError, match="'shop' is refused: it spent on 'PCA: mean'"):
         asking.check("shop", sent.to_bytes(), table())
     with pytest.raises(MessageError, match="without a privacy budget"):

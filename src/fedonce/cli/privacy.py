@@ -125,17 +125,17 @@ def plan(
         wanted = f"at most 1 / rows ({least:.3g}), or --allow-large-delta: a larger one lets a whole row slip out"
         raise parameter_error(owner, "--delta", wanted, delta)
     recipe = find_recipe("default", host_epochs, (1,), owner, budget=task)
-    guest = learners.make(learner, guest_epochs, owner)
+    chosen = learners.make(learner, guest_epochs, owner)
     if batch is not None:
         recipe = replace(recipe, batch=batch)
-        if hasattr(guest, "private_batch"):
-            guest.private_batch = batch
+        if hasattr(chosen, "private_batch"):
+            chosen.private_batch = batch
     made = make_plan(
         names[0],
         NetworkModel(recipe),
         task,
         counts[names[0]],
-        dict.fromkeys(names[1:], guest),
+        dict.fromkeys(names[1:], chosen),
         counts,
         epsilon,
         1 / (10 * max(counts.values())) if delta is None else delta,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from fedonce.rounds.settings import Rounds
 from fedonce.rows import alignment
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Ids, fingerprint, normalise
-from fedonce.rows.matching import HostRows
+from fedonce.rows.matching import Matching
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class Asking:
     file: RunFile
     party: Host
     agreed: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def matching(self) -> Matching:
+        """How the rows of messages are found."""
+        return replace(self.party.matching, agreed=tuple(map(AgreedRows.from_bytes, self.agreed.values())))
 
     def align(self, points: bytes) -> dict[str, Request]:
         """Ask all guests which rows both have."""
@@ -94,7 +99,7 @@ class Asking:
             raise MessageError(f"its message belongs to run {message.run!r}, this is run {self.file.run!r}")
         if self.party.ledger is not None:
             self.party.spent_of(message)
-        held, _ = rows_of(self.party, own).match(message)
+        held, _ = self.matching.rows(own.n_rows, own.ids).match(message)
         if not len(held):
             raise MessageError(
                 f"none of the rows of its message is one of the host's {own.n_rows}; look at the columns of ids, and how "
@@ -117,8 +122,19 @@ class AskingRows:
     party: Host
     own: Table
     models: Mapping[str, str]
+    rows: Mapping[str, bytes]  # by guest the file of the rows that it is asked about: hashes of ids
+    matching: Matching
 
-    def represent(self, rows: Mapping[str, bytes]) -> dict[str, Request]:
+    @classmethod
+    def of(cls, party: Host, own: Table, ids: Ids, models: Mapping[str, str], limits: Matching) -> AskingRows:
+        """Return the requests about rows with ids; of `limits` the secret and the memory count."""
+        secret, rows = limits.secret, {}
+        for name in party.dims:
+            rows[name] = alignment.agreed_rows(ids, party.name, name, party.run, party.forms, secret)
+        agreed = tuple(map(AgreedRows.from_bytes, rows.values()))
+        return cls(party, own, models, rows, replace(limits, forms=party.forms, agreed=agreed))
+
+    def represent(self) -> dict[str, Request]:
         """Ask guests for the values of rows, each about its own file of them."""
         party = self.party
         return {
@@ -132,28 +148,15 @@ class AskingRows:
                 naming="agreed",
                 model=self.models[name],
                 nonce=secrets.token_hex(8),
-                rows=rows[name],
+                rows=self.rows[name],
             )
-            for name in party.dims
-        }
-
-    def rows(self, ids: Ids) -> dict[str, bytes]:
-        """Return by guest the file of the rows that it is asked about: hashes of ids."""
-        party = self.party
-        return {
-            name: alignment.agreed_rows(ids, party.name, name, party.run, party.forms, party.secret)
             for name in party.dims
         }
 
     def check(self, guest: str, data: bytes) -> None:
         """Raise where a message cannot be used."""
         party = self.party
-        message = Representation.from_bytes(data, guest, party.dims[guest], party.max_memory)
+        message = Representation.from_bytes(data, guest, party.dims[guest], self.matching.max_memory)
         if message.maker != party.makers[guest]:
             raise MessageError("its values are not made by the model of the training; train again")
-        rows_of(party, self.own).match(message)
-
-
-def rows_of(party: Host, own: Table) -> HostRows:
-    """Return the host's rows, to match messages with."""
-    return HostRows(own.n_rows, own.ids, party.secret, party.forms, party.agreed)
+        self.matching.rows(self.own.n_rows, self.own.ids).match(message)

@@ -27,12 +27,12 @@ from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.status import GuestStatus
 from fedonce.jobs import Fitting, HostBudget, HostJob, Incoming, Limits, PredictJob, TableSource
-from fedonce.jobs.host import JobEngine, Prepared
+from fedonce.jobs.host import Connection, JobEngine, Prepared
 from fedonce.messages.keys import read_secret
 from fedonce.party import Host
 from fedonce.party.storage import model_folder
 from fedonce.rounds.settings import Rounds
-from fedonce.rows.alignment import AgreedRows
+from fedonce.rows.matching import Matching
 from fedonce.system.text import Tell
 
 Check = Callable[[str, bytes], None]
@@ -133,7 +133,7 @@ class HostRun:
         return Log(self.out / FOLDER / EVENTS, self.watch, stage)
 
     @contextmanager
-    def _connect(self, prepared: Prepared, tell: Tell) -> Iterator[JobEngine]:
+    def _connect(self, prepared: Prepared, tell: Tell) -> Iterator[Connection]:
         """Align where it is wanted, and give the engine that lets guests learn; then write down whom to ask for predictions."""
         self.end = time.monotonic() + self.file.deadline
         model_folder(self.out)
@@ -151,7 +151,7 @@ class HostRun:
         log = self._log()
         with self._opened(asked, check, self.end, log) as engine:
             engine.ask_rounds = lambda rounds: self._ask_rounds(asking, rounds, own, log)
-            yield engine
+            yield Connection(engine, asking.matching)
             self.statuses = left_out | engine.statuses
             models = {name: engine.tuned.get(name) or asking.learn(name).fingerprint for name in party.dims}
             self._facts(models, party.forms).write(self.out)
@@ -176,9 +176,7 @@ class HostRun:
         with self._opened(asked, found.check, half, self._log("align")) as engine:
             engine.collect(asked)
         self.aligned = dict(engine.statuses)
-        agreed = found.agreed(party.secret)
-        party.agreed = tuple(AgreedRows.from_bytes(data) for data in agreed.values())
-        return Asking(self.file, party, agreed)
+        return Asking(self.file, party, found.agreed(party.secret))
 
     def _ask_rounds(self, asking: Asking, rounds: Rounds, own: Table, log: Log) -> Mapping[str, Request]:
         assert own.ids is not None
@@ -231,20 +229,18 @@ class PredictionRun:
         return Log(model_folder(self._folder) / EVENTS, self.watch, "predict")
 
     @contextmanager
-    def _connect(self, party: Host, own: Table, tell: Tell) -> Iterator[JobEngine]:
+    def _connect(self, party: Host, own: Table, tell: Tell) -> Iterator[Connection]:
         end = time.monotonic() + self.deadline
         if own.ids is None or not own.n_rows:
             raise InputError(f"{self.job.rows.table} has no rows to predict.")
-        party.secret = None if self.facts.secret is None else read_secret(self.facts.secret)
-        party.max_memory = self.facts.max_memory
-        asking = AskingRows(party, own, self.facts.models)
-        rows = asking.rows(own.ids)
-        party.agreed = tuple(AgreedRows.from_bytes(data) for data in rows.values())
+        secret = None if self.facts.secret is None else read_secret(self.facts.secret)
+        limits = Matching(secret, max_memory=self.facts.max_memory)
+        asking = AskingRows.of(party, own, own.ids, self.facts.models, limits)
         folder = self._folder / f"predictions-{secrets.token_hex(4)}"
-        exchange = Exchange(asking.represent(rows), end, folder, 0, asking.check, self._log())
+        exchange = Exchange(asking.represent(), end, folder, 0, asking.check, self._log())
         try:
             with opened(self.open_engine, exchange) as engine:
-                yield engine
+                yield Connection(engine, asking.matching)
             self.statuses = dict(engine.statuses)
         finally:
             shutil.rmtree(folder, ignore_errors=True)

@@ -68,7 +68,7 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     agreed = _rows(request) if request.naming == "agreed" else None
     progress = Progress(tell, folder / STATE, begun_with, forgets=False)
     with workplace.intended(request):
-        message = party.learn(own, agreed=agreed, progress=progress)
+        message = party.learn(own, agreed=agreed, progress=progress, noise_key=_noise_key(workplace, party))
         figures = _rebuilt(party, own)
         workplace.check_rebuilt(figures)
         write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
@@ -87,15 +87,12 @@ def _new_guest(workplace: Workplace, request: Request, tables: GuestTables, read
     purse = None if plan is None else purse_of(plan, workplace.name)
     public = None if plan is None else public_knowledge(tables.public)[0]
     naming = _naming(workplace, request, tables)
-    party = guest_job.new_guest(workplace.name, learning, reading, naming, purse, public)
-    _fix_noise(workplace, party)
-    return party
+    return guest_job.new_guest(workplace.name, learning, reading, naming, purse, public)
 
 
-def _fix_noise(workplace: Workplace, party: Guest) -> None:
-    """Let the guest's noise be that of the row: a host that asks again gets nothing to average."""
-    if party.noise is not None:
-        party.noise.key = workplace.record.noise_key()
+def _noise_key(workplace: Workplace, party: Guest) -> bytes | None:
+    """Return the key by which the guest's noise is that of the row: a host that asks again gets nothing to average."""
+    return None if party.noise is None else workplace.record.noise_key()
 
 
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
@@ -143,9 +140,9 @@ def represent(workplace: Workplace, request: Request, folder: Path) -> None:
     if not (held >= 0).any():
         raise Refused(f"{workplace.name} has none of the {len(held)} rows asked about.")
     workplace.tell("representing")
-    party.naming = None if secret is None else Naming("keyed", secret, asked.forms)
-    _fix_noise(workplace, party)
-    message = party.represent(own.take(held[held >= 0]), agreed=asked)
+    naming = None if secret is None else Naming("keyed", secret, asked.forms)
+    rows, noise_key = own.take(held[held >= 0]), _noise_key(workplace, party)
+    message = party.represent(rows, agreed=asked, naming=naming, noise_key=noise_key)
     write_file(folder / MESSAGE, message.to_bytes(), private=True)
 
 

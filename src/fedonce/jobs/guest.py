@@ -181,7 +181,7 @@ class GuestJob:
         self.rows.check_ids(own.ids is not None)
         purse = self.budget.purse(self.name, own.n_rows, self.learning)
         party = new_guest(self.name, self.learning, reading, self.rows.naming(), purse, known)
-        warn_if_guessable(party, own, agreed)
+        warn_if_guessable(party, own, agreed, party.naming)
         return party, own, agreed
 
 
@@ -215,16 +215,20 @@ class RepresentJob:
             raise InputError(
                 f"The model in {self.model} does not say how tables are read; use Guest.represent, as it was made."
             )
-        if self.rows.named:
-            learnt = party.learnt_naming[1] if party.learnt_naming else ()
-            party.naming = replace(self.rows, forms=self.rows.forms or learnt).naming()
-        agreed = self.rows.agreed()
+        naming, agreed = self._naming(party), self.rows.agreed()
         tell(f"reading {self.table}")
         own = party.reading.read(self.table, party.name)
-        warn_if_guessable(party, own, agreed)
+        warn_if_guessable(party, own, agreed, naming)
         tell(f"representing {own.n_rows:,} rows")
-        leaving = keys.close(party.represent(own, agreed=agreed))
+        leaving = keys.close(party.represent(own, agreed=agreed, naming=naming))
         return MessageReport(leaving, write_file(Path(self.out), leaving.data))
+
+    def _naming(self, party: Guest) -> Naming | None:
+        """Return how the message names rows: as is said, ids made alike as in the training where nothing is said of that."""
+        if not self.rows.named:
+            return party.naming
+        learnt = party.learnt_naming[1] if party.learnt_naming else ()
+        return replace(self.rows, forms=self.rows.forms or learnt).naming()
 
 
 # The steps of these jobs, which a guest in a federation takes, too.
@@ -234,7 +238,7 @@ def new_guest(
     name: str, learning: Learning, reading: Reading, naming: Naming | None, purse: Purse | None, public: Public | None
 ) -> Guest:
     """Return a guest that has not learnt yet."""
-    party = Guest(
+    return Guest(
         name,
         learning.learner,
         learning.dim,
@@ -246,9 +250,8 @@ def new_guest(
         naming=naming,
         purse=purse,
         public=public,
+        reading=reading,
     )
-    party.reading = reading
-    return party
 
 
 def rebuild(party: Guest, own: Table, most_rows: int = leakage.MOST_ROWS) -> list[ColumnLeakage]:
@@ -264,9 +267,9 @@ def save(party: Guest, leaving: Sealed, out: Path, name: str = MESSAGE) -> Messa
     return MessageReport(leaving, out / name)
 
 
-def warn_if_guessable(party: Guest, own: Table, agreed: AgreedRows | None) -> None:
+def warn_if_guessable(party: Guest, own: Table, agreed: AgreedRows | None, naming: Naming | None) -> None:
     """Say so where ids will travel as hashes without a key by other ways than the guest's own default, which warns itself."""
-    if own.ids is not None and agreed is None and party.naming is not None and party.naming.form == "hashed":
+    if own.ids is not None and agreed is None and naming is not None and naming.form == "hashed":
         text = GUESSABLE.format(party=party.name)
         warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=3)
 

@@ -19,6 +19,7 @@ from fedonce.jobs.tables import LabelledTable, TableSource, check_task, infer_ta
 from fedonce.messages.names import check_name
 from fedonce.party import Host, storage
 from fedonce.rounds.settings import Rounds
+from fedonce.rows.matching import Matching
 from fedonce.system.text import Tell, silent
 
 
@@ -34,6 +35,14 @@ class JobEngine(protocol.Engine, Protocol):
 
 
 @dataclass(frozen=True)
+class Connection:
+    """An engine by which messages come, and how their rows are found."""
+
+    engine: JobEngine
+    matching: Matching
+
+
+@dataclass(frozen=True)
 class Prepared:
     """A host that has not trained yet, its table and labels, and the messages of an earlier training."""
 
@@ -43,7 +52,7 @@ class Prepared:
     kept: Kept = field(default_factory=Kept)
 
 
-Connect = Callable[[Prepared, Tell], AbstractContextManager[JobEngine]]
+Connect = Callable[[Prepared, Tell], AbstractContextManager[Connection]]
 
 
 @dataclass(frozen=True)
@@ -127,8 +136,8 @@ class HostJob:
         out = check_folder(self.out)
         with storage.alone(out, tell):
             prepared = self._prepare(out, tell)
-            with (connect or self._by_files)(prepared, tell) as engine:
-                return self._train(prepared, engine, out)
+            with (connect or self._by_files)(prepared, tell) as connection:
+                return self._train(prepared, connection, out)
 
     def _prepare(self, out: Path, tell: Tell) -> Prepared:
         """Read all files and make the host, before anybody waits or is asked."""
@@ -148,8 +157,9 @@ class HostJob:
         task = how.task or (before.task if before else infer_task(own.label))
         check_task(task, own.label, own.reading.label)
         plan = self.budget.plan_for(own.table.n_rows)
+        matching = self.incoming.matching(self.forms or (before.forms if before else ()))
         bounds, labels = public_knowledge(self.budget.public, plan is not None)
-        party = Host(
+        return Host(
             name,
             task,
             how.recipe or "default",
@@ -160,25 +170,23 @@ class HostJob:
             public=bounds,
             plan=plan,
             labels=labels,
-            secret=self.incoming.shared_secret(),
-            forms=self.forms or (before.forms if before else ()),
-            agreed=self.incoming.agreed(),
-            max_memory=self.incoming.limits.max_memory,
+            secret=matching.secret,
+            forms=matching.forms,
+            agreed=matching.agreed,
+            max_memory=matching.max_memory,
             model=_model(how, before),
+            reading=own.reading,
+            known=tuple(before.dims) if before else (),
         )
-        party.reading = own.reading
-        party.dims = dict(before.dims) if before else {}  # whom it knows already
-        return party
 
     @contextmanager
-    def _by_files(self, prepared: Prepared, tell: Tell) -> Iterator[JobEngine]:
-        yield self.incoming.engine(prepared.party, tell, prepared.kept)
+    def _by_files(self, prepared: Prepared, tell: Tell) -> Iterator[Connection]:
+        yield Connection(self.incoming.engine(prepared.party, tell, prepared.kept), prepared.party.matching)
 
-    def _train(self, prepared: Prepared, engine: JobEngine, out: Path) -> HostReport:
-        party = prepared.party
-        fitted = protocol.fit(party, prepared.table, prepared.label, engine, self.rounds)
-        party.received = dict(engine.moved)
-        party.save(out, engine.received())
+    def _train(self, prepared: Prepared, connection: Connection, out: Path) -> HostReport:
+        party, engine = prepared.party, connection.engine
+        fitted = protocol.fit(party, prepared.table, prepared.label, engine, self.rounds, connection.matching)
+        party.save(out, engine.received(), engine.moved)
         return HostReport(party, prepared.table.n_rows, fitted, engine.refused, out)
 
 

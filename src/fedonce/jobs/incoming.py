@@ -12,7 +12,7 @@ from fedonce.jobs.settings import File, agreed_rows, private_key
 from fedonce.messages.keys import read_public, read_secret
 from fedonce.messages.representation import MAX_DIM
 from fedonce.party import Host
-from fedonce.rows.alignment import AgreedRows
+from fedonce.rows.matching import Matching
 from fedonce.system.sizes import MESSAGE_LIMIT
 from fedonce.system.text import Tell
 
@@ -88,10 +88,11 @@ class Incoming:
         """Read the secret, if there is one."""
         return None if self.secret is None else read_secret(self.secret)
 
-    def agreed(self) -> tuple[AgreedRows, ...]:
-        """Read the agreed rows."""
+    def matching(self, forms: tuple[str, ...]) -> Matching:
+        """Return how the rows of messages are found, where ids are made alike by `forms`, and how much memory they may take."""
         key = private_key(self.key)
-        return tuple(agreed_rows(path, key) for path in self.rows)
+        agreed = tuple(agreed_rows(path, key) for path in self.rows)
+        return Matching(self.shared_secret(), forms, agreed, self.limits.max_memory)
 
     def engine(
         self, party: Host, tell: Tell, kept: Kept | None = None, members: Mapping[str, int] | None = None

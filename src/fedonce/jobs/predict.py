@@ -18,10 +18,11 @@ from fedonce.assess.importance import Worth
 from fedonce.data.files import check_ending, write_table
 from fedonce.data.table import Table, as_text
 from fedonce.errors import FedOnceWarning, InputError
-from fedonce.jobs.host import JobEngine
+from fedonce.jobs.host import Connection
 from fedonce.jobs.incoming import Incoming
 from fedonce.party import Host, drift
 from fedonce.party.presence import Needed, check_present
+from fedonce.rows.matching import Matching
 from fedonce.system.text import Tell, silent
 
 
@@ -48,6 +49,7 @@ class Predicted:
     label: NDArray[Any] | None
     prediction: protocol.Prediction
     refused: Mapping[str, str]
+    matching: Matching
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures of the guests as JSON values."""
@@ -82,7 +84,7 @@ def _id_name(party: Host, taken: Collection[str]) -> str:
     return "id"
 
 
-ConnectModel = Callable[[Host, Table, Tell], AbstractContextManager[JobEngine]]
+ConnectModel = Callable[[Host, Table, Tell], AbstractContextManager[Connection]]
 
 
 @dataclass(frozen=True)
@@ -115,18 +117,16 @@ class ModelRows:
         own, label = party.reading.read(self.table, party.name, labelled), None
         if labelled:
             label, own = own.pop(party.reading.label)
-        with (connect or self._by_files)(party, own, tell) as engine:
-            prediction = protocol.predict(party, own, engine)
-        return Predicted(party, own, label, prediction, engine.refused)
+        with (connect or self._by_files)(party, own, tell) as connection:
+            prediction = protocol.predict(party, own, connection.engine, connection.matching)
+        return Predicted(party, own, label, prediction, connection.engine.refused, connection.matching)
 
     @contextmanager
-    def _by_files(self, party: Host, own: Table, tell: Tell) -> Iterator[JobEngine]:
+    def _by_files(self, party: Host, own: Table, tell: Tell) -> Iterator[Connection]:
         incoming = self.incoming
-        party.secret, party.agreed = incoming.shared_secret(), incoming.agreed()
-        party.max_memory = incoming.limits.max_memory
         if incoming.inbox is not None and not incoming.expect:
             incoming = replace(incoming, expect=tuple(party.dims))
-        yield incoming.engine(party, tell, members=party.dims)
+        yield Connection(incoming.engine(party, tell, members=party.dims), incoming.matching(party.forms))
 
     def check(self, done: Predicted) -> None:
         """Raise where too few guests are there, or messages look odd; warn of guests that have none of the rows."""
@@ -237,6 +237,6 @@ class ExplainJob:
         assert done.label is not None
         tell("shuffling")
         messages = list(done.prediction.representations.values())
-        worths = evaluation.worth(done.host, done.table, done.label, messages, self.repeats)
+        worths = evaluation.worth(done.host, done.table, done.label, messages, self.repeats, matching=done.matching)
         unit = "accuracy" if done.host.task == "classification" else "root mean squared error"
         return ExplanationReport(done, unit, worths, importance.plot(worths, self.out, unit))

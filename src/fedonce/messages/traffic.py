@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fedonce.messages.representation import Representation
+from fedonce.messages.representation import DIM_LIMIT, Representation
 
 
 @dataclass
@@ -44,3 +45,14 @@ class Traffic:
         self.bytes_to_guests += other.bytes_to_guests
         for guest, size in other.per_guest.items():
             self.per_guest[guest] = self.per_guest.get(guest, 0) + size
+
+
+def collect(
+    received: Mapping[str, bytes], moved: Mapping[str, int], max_memory: int | None = None
+) -> tuple[dict[str, Representation], Traffic]:
+    """Read the guests' messages, trusting none, and count what was sent: their own bytes, or more where more was moved."""
+    representations, traffic = {}, Traffic()
+    for party, data in received.items():
+        representations[party] = Representation.from_bytes(data, party, DIM_LIMIT, max_memory)  # engines know the dim
+        traffic.add(representations[party], moved.get(party, len(data)))
+    return representations, traffic

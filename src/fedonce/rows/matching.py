@@ -19,6 +19,30 @@ Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Matching:
+    """How a host finds the rows of a message, and how much memory the guests' values may take.
+
+    Parameters
+    ----------
+    secret, forms
+        Where rows have ids: the secret that guests hash them with, and how ids are made alike (`fedonce.rows.ids`).
+    agreed : tuple of AgreedRows
+        What alignments found: the order of rows in the messages of those guests.
+    max_memory : int, optional
+        Bytes that the guests' values may take, of all rows and guests together; None: a quarter of the machine's memory.
+    """
+
+    secret: bytes | None = field(default=None, repr=False)
+    forms: tuple[str, ...] = ()
+    agreed: tuple[AgreedRows, ...] = ()
+    max_memory: int | None = None
+
+    def rows(self, n_rows: int, ids: Ids | None) -> HostRows:
+        """Return rows of the host that messages are matched with."""
+        return HostRows(n_rows, ids, self.secret, self.forms, self.agreed)
+
+
+@dataclass(frozen=True)
 class HostRows:
     """The host's rows, which lead: what a guest lacks is absent, what it has beyond them is left out.
 
