@@ -79,6 +79,7 @@ def test_messages_may_come_by_another_engine(folder, job):
     assert list(report.as_json()["guests"]) == ["shop"]
 
 
+@pytest.mark.filterwarnings("ignore:party 'shop'. this is its message of the training")
 def test_predictions_and_scores(folder, job, tmp_path):
     job.run()
     rows = ModelRows("bank.csv", job.out, SENT)
