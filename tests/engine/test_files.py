@@ -80,7 +80,8 @@ def test_a_second_different_message_is_refused_or_replaces(tmp_path):
     first, second = message(seed=1).to_bytes(), message(seed=2).to_bytes()
     paths = [put(tmp_path, "z.fedonce", first), put(tmp_path, "a.fedonce", second)]
     with pytest.raises(
-        MessageError, match=r"'shop' in .*a.fedonce is refused: another, different one is in .*z.fedonce.*--replace"
+        MessageError,
+        match=r"'shop' in .*a.fedonce is refused: another, different one is in .*z.fedonce.*take the later one .replace.",
     ):
         FilesEngine("june", paths).learn()
     assert as_sent(FilesEngine("june", paths, replace=True).learn()) == {"shop": second}
@@ -272,7 +273,7 @@ def test_too_few_guests(tmp_path):
     given = {"inbox": tmp_path, "expect": ["shop", "post"]}
     with pytest.raises(
         AbsentPartyError,
-        match=r"At least 2 guests must answer, and only shop did. Still missing: post.*--deadline",
+        match=r"At least 2 guests must answer, and only shop did. Still missing: post.*wait longer .deadline.",
     ):
         FilesEngine("june", least=2, **given).learn()
     assert list(FilesEngine("june", least=1, **given).learn()) == ["shop"]
@@ -285,7 +286,7 @@ def test_sealed_messages_need_the_key(tmp_path, keys):
     data = message().to_bytes()
     path = put(tmp_path, "shop.fedonce", seal(data, keys["bank"][1]))
     with pytest.raises(
-        MessageError, match=r"shop.fedonce is sealed; give the private key that it was sealed to \(--key\)"
+        MessageError, match=r"shop.fedonce is sealed; give the private key that it was sealed to \(key\)"
     ):
         FilesEngine("june", [path]).learn()
     with pytest.raises(MessageError, match=r"cannot be opened with the key .*shop.fedonce"):
@@ -329,7 +330,7 @@ def test_with_any_key_every_message_must_be_verified(tmp_path, keys):
     engine = FilesEngine("june", inbox=tmp_path, verify={"shop": public})
     assert list(engine.learn()) == ["shop"]
     assert "keys to verify 'shop' and none for it" in engine.refused["post.fedonce"]
-    with pytest.raises(MessageError, match="keys to verify 'shop' and none for it.*--verify post=KEY"):
+    with pytest.raises(MessageError, match="keys to verify 'shop' and none for it.*Give its key, too .verify."):
         FilesEngine("june", [stranger], verify={"shop": public}).learn()
     kept = {"post": stranger.read_bytes()}  # it was taken before, and lies in the host's own folder
     assert list(FilesEngine("june", [tmp_path / "shop.fedonce"], verify={"shop": public}, kept=kept).learn()) == [
@@ -341,7 +342,7 @@ def test_with_any_key_every_message_must_be_verified(tmp_path, keys):
 def test_a_key_of_somebody_else_is_an_error_at_training_and_a_warning_at_prediction(tmp_path, keys, clock):
     sent = signed(message(), keys["shop"][0]).to_bytes()
     path, verify = put(tmp_path, "shop.fedonce", sent), {"shop": keys["shop"][1], "post": keys["shop"][1]}
-    with pytest.raises(InputError, match=r"key to verify 'post' \(--verify\), and messages are from 'shop'; write"):
+    with pytest.raises(InputError, match=r"key to verify 'post' \(verify\), and messages are from 'shop'; write"):
         FilesEngine("june", [path], verify=verify).learn()
     with pytest.raises(InputError, match="key to verify 'post'"):  # before the waiting
         FilesEngine("june", inbox=tmp_path, expect=["shop", "mill"], deadline=LONG, verify=verify).learn()
@@ -453,7 +454,7 @@ def test_more_memory_than_the_limit_is_refused_before_a_message_is_read(tmp_path
     )
     for read in reads:
         tracemalloc.start()
-        with pytest.raises(MessageError, match=f"{limit}; raise .*--max-memory.* fewer rows or fewer values"):
+        with pytest.raises(MessageError, match=f"{limit}; raise .*max_memory.* fewer rows or fewer values"):
             read()
         assert tracemalloc.get_traced_memory()[1] < 2**18
         tracemalloc.stop()
@@ -499,7 +500,7 @@ def test_a_key_to_verify_a_name_that_nobody_can_have_is_refused(keys, tmp_path):
     sent = signed(message(), keys["shop"][0]).to_bytes()
     path, verify = put(tmp_path, "shop.fedonce", sent), {"\u0455hop": keys["shop"][1]}
     for call in ("learn", "represent"):
-        with pytest.raises(InputError, match=r"--verify\) must be ASCII .*'\\u0455hop': .* looks like 's'"):
+        with pytest.raises(InputError, match=r"verify\) must be ASCII .*'\\u0455hop': .* looks like 's'"):
             getattr(FilesEngine("june", [path], verify=verify), call)()
     with pytest.raises(MessageError, match="none for it"):
         FilesEngine("june", [path], verify=verify, members=["\u0455hop"]).represent()

@@ -12,10 +12,11 @@ import pytest
 
 from fedonce import Rounds, federation
 from fedonce.errors import BudgetError, InputError
+from fedonce.federation.host_run import host_job
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.runfile_checks import BUDGET_KEYS, GUEST_KEYS, KEYS, ROUNDS_KEYS
-from fedonce.jobs import steps
+from fedonce.jobs.tables import read_labelled
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Plan
 
@@ -118,10 +119,12 @@ def test_noise_is_a_number_with_a_point(read):
 def test_the_host_reads_its_table_as_the_run_file_says(read, tmp_path):
     (tmp_path / "bank.csv").write_text("customer_id,age,branch,income,churned\na,30,1,5,no\nb,40,2,6,yes\n")
     run = read(SHORT + 'columns = ["age", "branch"]\ndrop = ["age"]\ntypes = {branch = "category"}')
-    own, y, reading = steps.labelled_table(run.table, None, "bank", **run.table_settings())
-    assert (own.names, y.tolist(), dict(reading.types)["branch"]) == (("branch",), ["no", "yes"], "category")
-    own, _, _ = steps.labelled_table(run.table, None, "bank", **read(SHORT).table_settings())
-    assert own.names == ("age", "branch", "income")
+    job = host_job(run, "bank", tmp_path / "model", False)
+    found = read_labelled(job.table, job.label, "bank")
+    assert (found.table.names, found.label.tolist()) == (("branch",), ["no", "yes"])
+    assert found.reading.types["branch"] == "category"
+    job = host_job(read(SHORT), "bank", tmp_path / "model", False)
+    assert read_labelled(job.table, job.label, "bank").table.names == ("age", "branch", "income")
 
 
 def test_rounds_as_a_table(read):
@@ -250,24 +253,6 @@ def test_guests_must_be_in_the_federation(read):
         InputError, match="run.toml: 'guests' names 'shop', and the federation has no such guest; did you mean 'shops'"
     ):
         run.check_guests(["telco", "shops"])
-
-
-def test_the_digest_names_what_is_trained(read):
-    first = read(SHORT).digest
-    assert len(bytes.fromhex(first)) == 16
-    assert read("# a remark\n" + "\n".join(reversed(SHORT.splitlines()))).digest == first
-    assert read(SHORT + 'deadline = "3h"\nsilence = "1m"\nmin_guests = 2\nkit = "k"').digest == first
-    changed = [
-        "dim = 4",
-        "seed = 1",
-        "rounds = 5",
-        "[guest.shop]\ndim = 4",
-        'secret = "s"',
-        BUDGET,
-        'columns = ["age"]',
-    ]
-    assert len({first, *(read(SHORT + each).digest for each in changed)}) == 1 + len(changed)
-    assert read(SHORT.replace('["shop", "telco"]', '["shop"]')).digest != first
 
 
 def test_a_plan_for_all_parties(read, tmp_path):

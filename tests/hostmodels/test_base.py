@@ -25,7 +25,7 @@ from fedonce.export.onnx import export_host
 from fedonce.hostmodels import HOST_MODELS, Facts, HostModel, NetworkModel, make
 from fedonce.party import storage
 from tests.conftest import make_table
-from tests.jobs.test_steps import FIT_BANK, SHOP, done, make_office, refused, told
+from tests.jobs.office import FIT_BANK, SHOP, done, make_office, refused, told
 from tests.test_layers import IMPORTS
 
 X, Y = make_table(200)

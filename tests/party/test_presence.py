@@ -37,7 +37,7 @@ def test_nobody_is_needed(needed):
             "At least 2 guests of the training .shop, telco. must be there, with half of its share .* and 0 are",
         ),
         ({"shop": 0.39, "telco": 1}, None, r"and 1 is; .* 'shop' has 39.0 % of the rows \(80.0 % in training\)\. Ask"),
-        ({"shop": 0.8}, None, r"'telco' has sent no message \(100.0 % in training\)\. Ask .*--min-guests 1"),
+        ({"shop": 0.8}, None, r"'telco' has sent no message \(100.0 % in training\)\. Ask .*min_guests=1"),
         ({"shop": 0.0}, Needed(min_overlap=0), "'telco' has sent no message"),
         ({"shop": 0.5, "telco": 0.5}, Needed(1, 0.6), "with 60.0 % of the rows or more, and 0 are"),
     ],
@@ -45,7 +45,7 @@ def test_nobody_is_needed(needed):
 def test_too_few(now, needed, said):
     with pytest.raises(AbsentPartyError, match=said) as error:
         check_present(TRAINED, now, needed)
-    assert "--allow-absent" in str(error.value)
+    assert "allow_absent" in str(error.value)
 
 
 def test_reasons_are_told():
@@ -57,7 +57,7 @@ def test_reasons_are_told():
 
 def test_a_host_alone_needs_nobody():
     check_present({}, {})
-    with pytest.raises(InputError, match="--min-guests 1 .* trained with 0 .the host alone."):
+    with pytest.raises(InputError, match="At least 1 guests .min_guests. .* trained with 0 .the host alone."):
         check_present({}, {}, Needed(1))
 
 

@@ -251,7 +251,7 @@ def test_agreed_rows_with_a_secret_need_it():
     rows = AgreedRows.from_bytes(data)
     assert secret.hex() not in rows.salt
     assert sorted(rows.positions(HOST, secret).tolist()) == list(range(7))
-    with pytest.raises(InputError, match="name it \\(--secret FILE\\)"):
+    with pytest.raises(InputError, match="give it .secret."):
         rows.positions(HOST)
     with pytest.raises(InputError, match="hashed with secret .* use the same at both"):
         rows.positions(HOST, other)

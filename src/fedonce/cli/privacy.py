@@ -54,7 +54,7 @@ def epsilon(
     events = [[SampledGaussian(noise, batch / rows, steps)]] * parties
     found = {each: accountants.total(events, delta, accountant, each) for each in accountants.DIVISIONS}
     saving = 1 - found["moments"] / found["simple"] if math.isfinite(found["simple"]) else None
-    told = {
+    figures = {
         "epsilon": found[division],
         "delta": delta,
         "noise": noise,
@@ -66,7 +66,7 @@ def epsilon(
         "saving": saving,
     }
     if as_json:
-        typer.echo(to_json(told))
+        typer.echo(to_json(figures))
         return
     typer.echo(f"epsilon {found[division]:.4g} at delta {delta:.3g} ({division} division, {accountant} accountant)")
     typer.echo(f"{parties} x {steps} steps, each row sampled with probability {batch / rows:.4g}, noise {noise:.4g}")

@@ -66,6 +66,16 @@ class FederationEngine:
         """Where each guest stands."""
         return self.collector.statuses
 
+    @property
+    def moved(self) -> dict[str, int]:
+        """Nothing: messages come in no files of their own."""
+        return {}
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Who has sent nothing that can be used, and why, or where it stands."""
+        return {name: each.reason or each.state for name, each in self.statuses.items() if each.bytes is None}
+
     def learn(self) -> dict[str, Received]:
         """Let guests learn, wait for their messages until the deadline, and return those that came."""
         found = self.collector.collect(self.asked)

@@ -22,7 +22,7 @@ from fedonce.learners.names import LEARNERS, OURS
 from fedonce.rows import alignment
 
 WHAT = "policy"
-PLAN_LIMIT = 100_000  # characters: far more than a plan has, and little enough to be priced
+LONGEST_PLAN = 100_000  # characters: far more than a plan has, and little enough to be priced
 OWN_EPOCHS = 100  # what a learner that trains takes at most where the host does not say
 ROUNDS_BITS = 8  # what rounds send at least, as `rounds.LEAST_BITS`
 
@@ -215,8 +215,8 @@ class Policy:
             if required:
                 yield f"{guest} learns with a privacy budget only (budget); add [budget] to the run file"
             return
-        if len(request.plan) > PLAN_LIMIT:
-            yield f"its privacy plan has {len(request.plan)} characters; the most is {PLAN_LIMIT}"
+        if len(request.plan) > LONGEST_PLAN:
+            yield f"its privacy plan has {len(request.plan)} characters; the most is {LONGEST_PLAN}"
             return
         from fedonce.privacy.budget import Plan  # slow to import
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -73,7 +71,7 @@ class RunFile:
     task : str, optional
         "classification" or "regression"; None: by the labels.
     columns, drop, types
-        Of the host's own table, as for the commands; see `table_settings`.
+        Of the host's own table, as for `jobs.TableSource`.
     recipe, host_epochs, model
         How the host trains.
     align, reveal
@@ -88,8 +86,6 @@ class RunFile:
         Differential privacy.
     max_message, max_memory : int
         Bytes of the largest message that is taken, and that the guests' values may take; None: a quarter of the machine's memory.
-    digest : str
-        Names all that makes another training if it changes: not the kit, the times, the limits and the least number of guests.
     """
 
     path: Path
@@ -124,7 +120,6 @@ class RunFile:
     budget: Budget | None = None
     max_message: int = MESSAGE_LIMIT
     max_memory: int | None = None
-    digest: str = ""
 
     @classmethod
     def read(cls, path: Path | str) -> RunFile:
@@ -142,7 +137,7 @@ class RunFile:
         given |= {key: _time(path, key, given[key]) for key in ("deadline", "silence") if key in given}
         given |= {key: _size(path, key, given[key]) for key in ("max_message", "max_memory") if key in given}
         check_together(path, given)
-        return cls(path, digest=_digest(content), **given)
+        return cls(path, **given)
 
     def check_guests(self, known: Sequence[str]) -> None:
         """Raise where a guest is not one of the federation's."""
@@ -157,16 +152,6 @@ class RunFile:
         settings = {name: own.get(name, getattr(self, name)) for name in LEARNING}
         columns = own.get("columns")
         return settings | {"noise": float(settings["noise"]), "columns": None if columns is None else tuple(columns)}
-
-    def table_settings(self) -> dict[str, Any]:
-        """Return how the host's table is read: keyword arguments of `steps.labelled_table` and `steps.read`."""
-        return {
-            "id": self.id,
-            "label": self.label,
-            "columns": None if self.columns is None else ",".join(self.columns),
-            "drop": ",".join(self.drop) or None,
-            "types": [f"{name}={kind}" for name, kind in self.types.items()],
-        }
 
     def rounds_settings(self) -> Rounds | None:
         """Return how to train on together; None: not at all."""
@@ -255,10 +240,3 @@ def _forms(path: Path, text: str) -> tuple[str, ...]:
         return parse_forms(text)
     except InputError:
         raise wrong(path, "normalise_ids", f"some of {', '.join(RULES)}, with commas", text) from None
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    """Return 32 hex digits that name what is trained, and how; not how long anybody waits, or how much is taken."""
-    waiting = ("kit", "deadline", "silence", "min_guests", "max_message", "max_memory")
-    matters = {key: value for key, value in content.items() if key not in waiting}
-    return hashlib.sha256(json.dumps(matters, sort_keys=True).encode()).hexdigest()[:32]

@@ -40,9 +40,8 @@ class GuestStatus:
     changed: float = field(default=0.0, repr=False)  # when it last stood elsewhere
     heard: float = field(default=0.0, repr=False)  # when there last was something to hear of the job
 
-    @property
-    def told(self) -> dict[str, Any]:
-        """What there is to say, as JSON values."""
+    def as_json(self) -> dict[str, Any]:
+        """Return what there is to say, as JSON values."""
         names = ("guest", "state", "epoch", "epochs", "reason", "tries", "job", "bytes", "wire", "seconds", "waited")
         return {name: getattr(self, name) for name in names}
 

@@ -24,8 +24,9 @@ def check_memory(n: int, d: int, limit: int | None, fail: Failure) -> None:
         whose = "a quarter of this machine's memory" if limit is None else "max_memory"
         raise fail(
             f"its {n:,} rows of {d:,} values would take {in_words(wanted)} of memory, and the limit is "
-            f"{in_words(most)} ({whose}); raise the limit (max_memory; --max-memory), or ask the guest for fewer rows or "
-            "fewer values per row (dim)"
+            f"{in_words(most)} ({whose}); raise the limit (max_memory), or ask the guest for fewer rows or fewer values per "
+            "row (dim)",
+            "max_memory",
         )
 
 

@@ -242,7 +242,10 @@ def check_start(
     if not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
         raise fail(f"n={n}, d={d} are not the sizes of a message")
     if d > max_dim:
-        raise fail(f"it has {d} values per row, and the limit is {max_dim} (max_dim); let the guest send fewer (dim)")
+        raise fail(
+            f"it has {d} values per row, and the limit is {max_dim} (max_dim); let the guest send fewer (dim)",
+            "max_dim",
+        )
     # Header, values, the state of their encoding, and for each row a mark and an id: nothing else is in a message.
     most = 8 + envelope.HEADER_LIMIT + encoding.most_payload(n, d) + encoding.most_state(d) + n * (ID_LIMIT + 1)
     if size > most:

@@ -21,7 +21,8 @@ def check_memory(n_rows: int, n_values: int, limit: int | None = None) -> None:
         raise InputError(
             f"The guests' values would take {sizes.in_words(wanted)} ({n_rows:,} rows of {n_values:,} values), and the limit is "
             f"{sizes.in_words(most)} ({whose}). Let guests send fewer values per row (dim), take fewer guests or fewer rows, or "
-            "raise the limit (max_memory; --max-memory)."
+            "raise the limit (max_memory).",
+            parameter="max_memory",
         )
 
 

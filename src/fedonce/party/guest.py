@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 GUESSABLE = (
     "The message of party {party!r} names rows by hashes without a key: whoever can list the ids (customer numbers, "
-    "addresses) can find out which are inside. Share a secret (`fedonce keys secret`, --secret) or align (`fedonce align`)."
+    "addresses) can find out which are inside. Share a secret (naming), or agree on rows by an alignment (agreed)."
 )
 
 
@@ -285,12 +285,14 @@ class Guest(GuestAttributes):
             return self._agreed_message(own.ids, values, agreed, naming)
         if naming is None and self.learnt_naming is not None and self.learnt_naming[0] == "keyed":
             raise InputError(
-                f"Party {self.name!r} named its rows by keyed hashes when it learnt; give the same secret again (--secret, or "
-                "naming=), or the rows of an alignment."
+                f"Party {self.name!r} named its rows by keyed hashes when it learnt; give the same secret again (naming), "
+                "or the rows of an alignment (agreed).",
+                parameter=("naming", "agreed"),
             )
         if naming is None:
             naming = Naming()
-            warnings.warn(GUESSABLE.format(party=self.name), FedOnceWarning, stacklevel=3)
+            text = GUESSABLE.format(party=self.name)
+            warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=3)
         keys = naming.keys(own.ids, self.run)
         order = np.lexsort(keys.T[::-1])  # the order of keys says nothing, that of the table might
         digest = row_digest(len(keys), keys[order])

@@ -330,5 +330,6 @@ def _check_overlap(overlap: Mapping[str, float], n_rows: int) -> None:
         if not share:
             raise MessageError(
                 f"The message of party {party!r} is refused: none of its rows is one of the host's {n_rows}. Look at the "
-                "columns of ids and how they are written (--normalise-ids); or leave this guest out."
+                "columns of ids and how they are written (forms); or leave this guest out.",
+                parameter="forms",
             )

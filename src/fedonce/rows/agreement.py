@@ -101,7 +101,7 @@ class AgreedRows:
     def _secret(self, secret: bytes | None) -> bytes:
         which = f"The rows that {self.host!r} and {self.guest!r} agreed on"
         if secret is None:
-            raise InputError(f"{which} are hashed with their secret; name it (--secret FILE).")
+            raise InputError(f"{which} are hashed with their secret; give it (secret).", parameter="secret")
         if not hmac.compare_digest(self.salt, f"secret:{row_ids.fingerprint(secret)}"):
             mine = row_ids.fingerprint(secret)
             raise InputError(

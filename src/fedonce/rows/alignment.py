@@ -208,7 +208,8 @@ def finish(state: bytes, response: bytes, ids: Ids) -> Matched:
     if not len(found):
         raise InputError(
             f"The ids of {kept.asked.host!r} match nobody of party {guest!r} ({len(own)} and {len(held)} ids); see whether both "
-            "named the same id column, and whether ids are written alike (--normalise-ids trim,lower)."
+            "named the same id column, and whether ids are written alike (forms, as in ('trim', 'lower')).",
+            parameter="forms",
         )
     salt = hmac.digest(kept.key, f"fedonce rows\n{kept.asked.nonce}\n{guest}".encode(), "sha256")
     return Matched(guest, np.sort(rank[kept.order[found]]), len(held), salt)
@@ -221,10 +222,11 @@ def _check_request(asked: Request, guest: str, forms: tuple[str, ...], at_most: 
         raise fail(f"it is one's own; the guest that answers must have another name than {guest!r}")
     if forms != asked.forms:
         theirs, own = (",".join(each) or "none" for each in (asked.forms, forms))
-        raise fail(f"it normalises ids by {theirs}, this party by {own}; agree on one (--normalise-ids)")
+        raise fail(f"it normalises ids by {theirs}, this party by {own}; agree on one (forms)", "forms")
     if at_most is not None and len(asked.points) > at_most:
         raise fail(
-            f"it asks about {len(asked.points)} ids, and at most {at_most} are allowed; ask the host why (--at-most)"
+            f"it asks about {len(asked.points)} ids, and at most {at_most} are allowed (at_most); ask the host why",
+            "at_most",
         )
 
 

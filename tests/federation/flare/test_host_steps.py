@@ -10,7 +10,7 @@ import pytest
 
 from fedonce import protocol, read_table
 from fedonce.engine.local import LocalEngine
-from fedonce.jobs import steps
+from fedonce.jobs.settings import estimator_seed
 from fedonce.messages.keys import new_secret
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, Host
@@ -30,7 +30,7 @@ def predictions(federation, name="predictions.csv"):
 
 def local(federation, learner, run="churn", rounds=None, epochs=None):
     """Train the same in one process: the same tables, settings and seeds."""
-    seed = steps.estimator_seed(0)
+    seed = estimator_seed(0)
     tables = {name: read_table(federation.folder / f"{name}.csv", id="customer") for name in federation.guests}
     guests = {
         name: Guest(name, learner, 3, epochs=epochs, run=run, random_state=seed, naming=Naming("hashed"))

@@ -101,7 +101,7 @@ def test_the_host_has_no_table_of_a_guest(folder, bank):
 
 
 def test_a_guest_without_a_table_does_not_start(folder):
-    with pytest.raises(InputError, match="--data FILE --id COLUMN"):
+    with pytest.raises(InputError, match="which column has its ids .data, id."):
         sites.start(open_kit(folder / "kits" / "telco"))
 
 
@@ -121,7 +121,9 @@ def test_a_port_that_is_in_use_is_told_at_once(bank):
     with socket.socket() as other:
         other.bind(("127.0.0.1", bank.port))
         other.listen()
-        with pytest.raises(FederationError, match=rf"Port {bank.port} .* in use.*init --server 127.0.0.1:PORT"):
+        with pytest.raises(
+            FederationError, match=rf"Port {bank.port} .* in use.*federation init`, server 127.0.0.1:PORT"
+        ):
             sites.start(bank)
 
 

@@ -15,7 +15,7 @@ LONGEST_NAME = 48  # a certificate takes 64 letters, some of which we add
 def check_names(host: str, guests: Sequence[str]) -> None:
     """Raise unless host and guests have names that a certificate takes, each its own."""
     if not guests:
-        raise InputError("A federation needs a guest at least: --guests shop,telco.")
+        raise InputError("A federation needs a guest at least, as in guests=['shop', 'telco'].", parameter="guests")
     for name in (host, *guests):
         if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}", name):
             raise InputError(
@@ -37,8 +37,9 @@ def check_address(server: str, port: int) -> None:
     label = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
     if not re.fullmatch(rf"{label}(\.{label})*", server) or len(server) > 64:
         raise InputError(
-            f"The server must be a DNS name (64 letters at most) or an IPv4 address, as in --server fed.bank.com:8002. "
-            f"Got {server!r}."
+            f"The server must be a DNS name (64 letters at most) or an IPv4 address, as in fed.bank.com. "
+            f"Got {server!r}.",
+            parameter="server",
         )
     if re.fullmatch(r"[0-9.]+", server):
         try:

@@ -132,7 +132,8 @@ def make_kits(server: str, host: str, guests: Sequence[str], out: str | Path, po
     for name in parties:
         if (out / name).exists():
             raise InputError(
-                f"{out / name} exists already, and is no kit of this federation; remove it, or name another --out."
+                f"{out / name} exists already, and is no kit of this federation; remove it, or name another folder (out).",
+                parameter="out",
             )
     if not new:
         return []
@@ -186,7 +187,8 @@ def _existing(out: Path, server: str, host: str, port: int) -> Kit | None:
     if given != there:
         raise InputError(
             f"The kits in {out} are of the host {old.host!r} at {old.server}:{old.port}. Got {host!r} at {server}:{port}; "
-            "name another --out for another federation, or the same host and server to add guests."
+            "name another folder (out) for another federation, or the same host and server to add guests.",
+            parameter="out",
         )
     if not old.authority.is_file():
         raise FederationError(
@@ -306,8 +308,8 @@ def _check_certificates(kit: Kit) -> None:
         until = certificate.not_valid_after_utc
         if until <= datetime.now(UTC):
             raise FederationError(
-                f"The certificate {file} of {kit.name!r} ended on {until:%Y-%m-%d}. The host makes new kits: fedonce "
-                "federation init with another --out; all parties start with theirs."
+                f"The certificate {file} of {kit.name!r} ended on {until:%Y-%m-%d}. The host makes new kits in another folder "
+                "(`fedonce federation init`); all parties start with theirs."
             )
         if file.suffix == ".crt":
             _check_key(file.with_suffix(".key"), certificate)

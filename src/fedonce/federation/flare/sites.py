@@ -42,7 +42,7 @@ class Site:
 
     `connected`: the host listens, or the guest is registered with the host. `guests`, `absent`: which guests are connected to
     the host, and which are not; `running`, `queued`: names of jobs. These four are None where nobody can be asked. `allowance`:
-    of a guest, how much of what its policy allows is used, see `allowance.told`; None where it has no table yet.
+    of a guest, how much of what its policy allows is used, see `allowance.as_json`; None where it has no table yet.
     """
 
     role: str
@@ -82,7 +82,10 @@ def configure_guest(
 ) -> GuestTables:
     """Write which tables a guest takes part with; what is not there is told at once."""
     if kit.role != "guest":
-        raise InputError(f"The kit {kit.path} is the host's, whose table is given to `fit`; --data is for guests.")
+        raise InputError(
+            f"The kit {kit.path} is the host's, whose table is given to `fit`; only guests name theirs (data).",
+            parameter="data",
+        )
 
     def there(path: str | Path | None) -> Path | None:
         return None if path is None else Path(path).absolute()
@@ -193,7 +196,7 @@ def _allowance(kit: Kit) -> dict[str, Any] | None:
     if not kit.tables.is_file():
         return None
     policy = Policy.read(GuestTables.from_file(kit.tables).policy or kit.policy)
-    return allowance.told(policy, Record(kit.path / ANSWERS).look())
+    return allowance.as_json(policy, Record(kit.path / ANSWERS).look())
 
 
 @contextmanager
@@ -223,7 +226,9 @@ def _check_startable(kit: Kit) -> None:
         return
     if not kit.tables.is_file():
         raise InputError(
-            f"The guest {kit.name!r} has no table yet (no {kit.tables}); say which at the first start: --data FILE --id COLUMN"
+            f"The guest {kit.name!r} has no table yet (no {kit.tables}); say at the first start which it is, and "
+            "which column has its ids (data, id).",
+            parameter=("data", "id"),
         )
     check_tables(GuestTables.from_file(kit.tables), kit.policy)
 
@@ -237,12 +242,13 @@ def _check_port(kit: Kit) -> None:
             trial.bind(("", kit.port))
         except PermissionError:
             raise FederationError(
-                f"Port {kit.port} may not be used by this user; choose one above 1023 with init --server {kit.server}:PORT."
+                f"Port {kit.port} may not be used by this user; choose one above 1023 with new kits for all "
+                f"(`fedonce federation init`, server {kit.server}:PORT)."
             ) from None
         except OSError:
             raise FederationError(
-                f"Port {kit.port} of this machine is in use; stop what listens there, or choose another with "
-                f"init --server {kit.server}:PORT (new kits for all)."
+                f"Port {kit.port} of this machine is in use; stop what listens there, or choose another with new kits for all "
+                f"(`fedonce federation init`, server {kit.server}:PORT)."
             ) from None
 
 

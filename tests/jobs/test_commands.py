@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import contextlib
-import io
-import json
 import os
 import shutil
 import signal
@@ -11,7 +8,6 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,104 +15,15 @@ import pandas as pd
 import pytest
 
 from fedonce import FedOnceClassifier, Guest, Host, InputError, Representation, protocol
-from fedonce.cli import entry
 from fedonce.data.files import read_table
 from fedonce.errors import FedOnceWarning
-from fedonce.jobs import steps as workflow
+from fedonce.jobs import guest, host, settings, tables
 from fedonce.party import storage
 from fedonce.rows.ids import Naming
 from fedonce.system.disk import write_file
 from fedonce.system.locks import if_free
+from tests.jobs.office import FIT_BANK, FIT_SHOP, SHOP, UTILITY, N, command, done, make_office, make_tables, refused
 from tests.system.test_locks import HOLD
-
-N = 120
-FIT_SHOP = "guest fit shop.csv --id who --name shop --out shop --secret secret"
-FIT_UTILITY = "guest fit utility.parquet --id meter --name utility --out utility --secret secret --bits 4"
-FIT_BANK = "host fit bank.csv --id customer --label default --name bank --epochs 2 --secret secret --out bank"
-SHOP, UTILITY = "--guest shop/representation.fedonce", "--guest utility/representation.fedonce"
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command left: its exit code, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-def command(folder, line):
-    """Run a command in a folder, as the program does, errors and exit code and all, in this process."""
-    out, err, code, before = io.StringIO(), io.StringIO(), 0, sys.argv
-    sys.argv = ["fedonce", *line.split()]
-    try:
-        with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            entry.main()
-    except SystemExit as ended:
-        code = ended.code or 0
-    finally:
-        sys.argv = before
-    return Done(code, out.getvalue(), err.getvalue())
-
-
-def done(folder, line):
-    """Run a command that must succeed, and return what it printed."""
-    result = command(folder, line)
-    assert result.code == 0, (line, result)
-    return result.out
-
-
-def told(folder, line):
-    """Return the figures of a command."""
-    return json.loads(done(folder, f"{line} --json --quiet"))
-
-
-def refused(folder, code, said, line):
-    """Run a command that must end with an exit code and one line that says why."""
-    result = command(folder, f"{line} --quiet")
-    assert result.code == code, (line, result)
-    (error,) = [each for each in result.err.splitlines() if not each.startswith("warning: ")]
-    assert error.startswith("error: ")
-    for text in [said] if isinstance(said, str) else said:
-        assert text in error
-    assert result.out == ""
-
-
-def make_tables(folder):
-    """A bank with labels, a shop with three quarters of its customers, a utility; ids shuffled, gaps, categories, dates."""
-    rng = np.random.default_rng(5)
-    people = np.array([f"c{i:03}" for i in range(N + 20)])
-    wealth, thrift = rng.standard_normal((2, N + 20))
-    bank = pd.DataFrame(
-        {
-            "customer": people[:N],
-            "income": wealth[:N].round(3),
-            "region": rng.choice(["north", "south", "east"], N),
-            "member": rng.random(N) < 0.5,
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, N), "D"),
-            "default": np.where(wealth[:N] + thrift[:N] > 0, "no", "yes"),
-        }
-    )
-    bank.loc[::9, "income"] = None
-    bank.to_csv(folder / "bank.csv", index=False, date_format="%Y-%m-%d")
-    some = rng.permutation(np.arange(30, N + 20))
-    shop = pd.DataFrame(
-        {"who": people[some], "spent": (thrift[some] * 50).round(2), "visits": rng.integers(0, 9, len(some))}
-    )
-    shop["kind"] = rng.choice(["food", "toys"], len(some))
-    shop.to_csv(folder / "shop.csv", index=False)
-    utility = pd.DataFrame({"meter": people[:N], "kwh": thrift[:N] + wealth[:N], "solar": rng.random(N) < 0.3})
-    utility.sample(frac=1, random_state=0).to_parquet(folder / "utility.parquet")
-    bank.assign(balance=1000 + 10 * wealth[:N]).to_csv(folder / "balance.csv", index=False, date_format="%Y-%m-%d")
-
-
-def make_office(folder):
-    """Tables, a secret, keys, two guests that learnt, and a host that trained with the shop alone."""
-    make_tables(folder)
-    for line in ("keys secret secret", "keys secret other", "keys new bank", "keys new shop", FIT_SHOP, FIT_UTILITY):
-        done(folder, line)
-    done(folder, f"{FIT_BANK} {SHOP}")
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +33,7 @@ def office(tmp_path_factory):
 
 def python_guest(folder, name, file, id):
     secret = bytes.fromhex((folder / "secret").read_text())
-    guest = Guest(name, random_state=workflow.estimator_seed(0), naming=Naming("keyed", secret))
+    guest = Guest(name, random_state=settings.estimator_seed(0), naming=Naming("keyed", secret))
     return guest.learn(read_table(folder / file, id=id))
 
 
@@ -134,7 +41,7 @@ def test_python_and_the_commands_agree(office):
     message = python_guest(office, "shop", "shop.csv", "who")
     assert message.to_bytes() == (office / "shop" / "representation.fedonce").read_bytes()
     secret = bytes.fromhex((office / "secret").read_text())
-    host = Host("bank", epochs=2, random_state=workflow.estimator_seed(0), secret=secret)
+    host = Host("bank", epochs=2, random_state=settings.estimator_seed(0), secret=secret)
     label, own = read_table(office / "bank.csv", id="customer").pop("default")
     host.aggregate(own, label, [message])
     done(office, f"host predict bank.csv --model bank {SHOP} --secret secret --out agree.csv")
@@ -173,19 +80,19 @@ def test_an_estimator_and_two_departments_agree(office, tmp_path):
     ],
 )
 def test_the_task_is_what_labels_ask_for(labels, task):
-    assert workflow.infer_task(labels) == task
+    assert tables.infer_task(labels) == task
 
 
 def test_public_knowledge_is_toml_or_json(tmp_path):
     (tmp_path / "a.toml").write_text("labels = [0, 1]\n[bounds]\nage = [0, 120]\n")
     (tmp_path / "a.json").write_text('{"bounds": {"age": [0, 120]}, "labels": [0, 1]}')
     for name in ("a.toml", "a.json"):
-        known, labels = workflow.public(tmp_path / name)
+        known, labels = settings.public_knowledge(tmp_path / name)
         assert (known.bounds, labels) == ({"age": [0, 120]}, [0, 1])
     for text, said in (("{", "neither TOML nor JSON"), ('{"bonds": 1}', "Got 'bonds'"), ("[1]", "Got '?'")):
         (tmp_path / "a.json").write_text(text)
         with pytest.raises(InputError, match=said):
-            workflow.public(tmp_path / "a.json")
+            settings.public_knowledge(tmp_path / "a.json")
 
 
 def test_a_guest_without_room_keeps_what_it_had(tmp_path, monkeypatch):
@@ -217,7 +124,7 @@ FULL_DISK = """
 import resource, signal, sys, torch
 torch.set_num_threads(1)
 sys.path.insert(0, ".")
-from tests.jobs.test_steps import command
+from tests.jobs.office import command
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
 for limit, line in [line.strip().split(" ", 1) for line in sys.stdin]:
@@ -353,7 +260,10 @@ def test_a_guest_whose_rows_are_not_asked_for_is_zeros_and_told(office, tmp_path
 
 def test_columns_that_look_like_ids_are_told(office, tmp_path):
     shop = "guest fit shop.csv --name shop --no-attack --out"
-    said = "warning: Column 'who' of shop.csv is different in every row and looks like ids: name it with --id, or leave"
+    said = (
+        "warning: Column 'who' of shop.csv is different in every row and looks like ids: name it as the column of ids (--id), "
+        "or leave it out (--drop)"
+    )
     assert said in command(office, f"{shop} {tmp_path}/a").err
     assert "looks like ids" not in command(office, f"{shop} {tmp_path}/b --drop who").err
     assert "looks like ids" not in command(office, f"{shop} {tmp_path}/c --id who").err
@@ -373,7 +283,7 @@ def test_columns_that_look_like_ids_are_told(office, tmp_path):
     ],
 )
 def test_what_looks_like_ids(column, like):
-    assert workflow._like_ids(column) == like
+    assert tables.looks_like_ids(column) == like
 
 
 def test_without_a_key_python_warns_as_the_command_does(office):
@@ -400,8 +310,8 @@ def is_free(folder):
 @pytest.mark.parametrize(
     ("line", "folder", "steps"),
     [
-        (REFIT, "bank", [(workflow, "model_before"), (protocol, "fit"), (Host, "save")]),
-        (f"{FIT_SHOP} --replace --quiet", "shop", [(workflow, "warn_of_spent"), (Guest, "learn"), (Guest, "save")]),
+        (REFIT, "bank", [(host, "model_before"), (protocol, "fit"), (Host, "save")]),
+        (f"{FIT_SHOP} --replace --quiet", "shop", [(guest, "warn_of_spent"), (Guest, "learn"), (Guest, "save")]),
     ],
 )
 def test_a_model_that_is_trained_again_is_locked_from_reading_to_saving(
