@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import nn
 
 from fedonce.errors import InputError
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
@@ -48,7 +47,8 @@ def trainer(
     if progress is not None:
         memory = Memory({"network": problem.network}, problem.memory) if private is None else None
         watch = Watch(progress, problem.stage, training, rng, update, memory)
-    work = 3 * network_work(problem.measured or problem.network, problem.inputs[0].shape[1:], training.batch)
+    measured = problem.network if problem.measured is None else problem.measured
+    work = 3 * network_work(measured, problem.inputs[0].shape[1:], training.batch)
     return Loop(step, update, len(problem.inputs[0]), training, rng, private, watch, work)
 
 
@@ -81,9 +81,5 @@ def _autograd(problem: Problem, training: Training, private: PrivateSteps | None
     if problem.weight is not None:
         raise InputError(f"Rows of {problem.owner} have weights, which a training with a privacy budget does not take.")
     check_clippable(network, problem.inputs_of(torch.arange(0, device=problem.device)), problem.owner)
-    parameters = _trained(network.train())
+    parameters = [parameter for parameter in network.train().parameters() if parameter.requires_grad]
     return private_autograd_step(problem, parameters, private), training.update(parameters)
-
-
-def _trained(network: nn.Module) -> list[nn.Parameter]:
-    return [parameter for parameter in network.parameters() if parameter.requires_grad]
