@@ -186,21 +186,19 @@ def _check_division(division: dict[str, Any], where: str) -> None:
 
 
 def small(experiment: Experiment) -> Experiment:
-    """Return the experiment in seconds: embedded data, the first and last of what is varied, few epochs and trees."""
+    """Return the experiment in seconds: embedded data, the ends of what is varied and every host model, few epochs and trees."""
     return replace(experiment, cases=tuple(_small(case) for case in experiment.cases))
 
 
 def _small(case: Case) -> Case:
     data = tuple(dict.fromkeys(EMBEDDED[name] for name in case.data))
-    config = {
-        **case.config,
-        "host_epochs": 2,
-        "members": min(2, case.config.get("members", 1)),
-        "guest_epochs": 1,
-        "trees": 2,
-        "dim": min(4, case.config.get("dim", 4)),
+    config = {**case.config, "host_epochs": 2, "guest_epochs": 1, "trees": 2, "dim": min(4, case.config.get("dim", 4))}
+    if "members" in config:
+        config["members"] = min(config["members"], SMALL["members"])
+    ends = {
+        name: values if name == "model" else list(dict.fromkeys([values[0], values[-1]]))
+        for name, values in case.vary.items()
     }
-    ends = {name: list(dict.fromkeys([values[0], values[-1]])) for name, values in case.vary.items()}
     ends = {name: [min(value, SMALL.get(name, value)) for value in values] for name, values in ends.items()}
     if "epochs" not in ends:
         config["epochs"] = 1

@@ -90,6 +90,13 @@ def test_what_is_varied_is_combined(tmp_path):
     assert list(case.divisions()) == [{"biased": 0, "p": 3}, {"biased": 1, "p": 3}]
 
 
+def test_a_small_run_has_the_ends_of_what_is_varied_and_every_host_model(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.config.HOST_MODELS", ("network", "trees", "tabm"))
+    more = 'vary = { dim = [1, 2, 3], model = ["network", "trees", "tabm"] }\nmethods'
+    case = small(load(written(tmp_path, WHOLE.replace("methods", more)))).cases[0]
+    assert case.vary == {"dim": [1, 3], "model": ["network", "trees", "tabm"]}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_small_run_needs_no_file(name):
     for case in small(load(name)).cases:

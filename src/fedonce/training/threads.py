@@ -19,9 +19,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import nn
 
-LEAST_WORK = (
-    1.5e9  # multiplications and additions: below, more threads do not pay (`python -m benchmarks.speed.threads`)
-)
+LEAST_WORK = 1.5e9  # multiplications and additions: below, more threads do not pay (`benchmarks.speed.threads`)
 
 
 def pays(work: float) -> bool:
