@@ -422,7 +422,7 @@ def test_limits_of_messages(fresh):
     refused(fresh, 3, "A size must be like", f"{NEW} {wide} --max-message much")
     done(fresh, f"{NEW} {wide} --max-dim 3 --max-message 1MB --max-memory 1MB")
     predict = f"host predict bank.csv --model new --secret secret {wide} --out out.csv"
-    refused(fresh, 4, "limit is 2 (max_dim)", f"{predict} --max-dim 2")
+    refused(fresh, 4, "limit is 2 (--max-dim)", f"{predict} --max-dim 2")
     refused(fresh, 4, "limit is 1 KB (--max-memory)", f"{predict} --max-memory 1KB")
     refused(fresh, 4, "limit is 1 KB", f"{predict} --max-message 1KB")
     done(fresh, predict)

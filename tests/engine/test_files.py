@@ -150,7 +150,7 @@ def test_whoever_is_late_is_named_and_whoever_is_not_expected_is_refused(tmp_pat
     assert engine.guests == ("post", "shop")
     assert engine.late == ("post",)
     assert list(engine.refused) == ["stranger.fedonce"]
-    assert "refused stranger.fedonce: it is from party 'stranger', who is not expected (--expect)" in told
+    assert "refused stranger.fedonce: it is from party 'stranger', who is not expected (expect)" in told
     assert "waiting for post" in told
 
 

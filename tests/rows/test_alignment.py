@@ -97,7 +97,7 @@ def test_a_guest_limits_how_much_is_asked(sent):
 
 def test_an_empty_intersection_is_an_error(sent):
     asked, state, _ = sent
-    with pytest.raises(InputError, match=r"match nobody of party 'shop' \(7 and 2 ids\).*normalise"):
+    with pytest.raises(InputError, match=r"match nobody of party 'shop' \(7 and 2 ids\).*written alike .forms"):
         alignment.finish(state, alignment.respond(asked, texts("x", "y"), "shop"), HOST)
 
 

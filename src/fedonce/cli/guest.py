@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,11 +28,46 @@ from fedonce.errors import InputError
 from fedonce.learners.names import OURS
 
 if TYPE_CHECKING:
-    from fedonce.jobs import GuestReport
+    from fedonce.jobs import GuestBudget, GuestReport, Learning
 
 MESSAGE = "representation.fedonce"
 
 guest = typer.Typer(help="A party without labels: learn, and send one file.", no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+class LearningOptions:
+    """Of a guest's learning."""
+
+    run: Run = "local"
+    learner: Annotated[str, Training(help=f"{', '.join(OURS)}; or one of another package.")] = "auto"
+    dim: Annotated[int, Training(help="Values per row.", min=1)] = 8
+    bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8
+    epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None
+    noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0
+    seed: Seed = 0
+
+    def learning(self) -> Learning:
+        """Return how the guest learns."""
+        from fedonce.jobs import Learning
+
+        return Learning(self.run, self.learner, self.dim, self.bits, self.epochs, self.noise, self.seed)
+
+
+@dataclass(frozen=True)
+class BudgetOptions:
+    """Of what a guest may spend."""
+
+    plan: PlanFile = None
+    epsilon: Annotated[float | None, Privacy(help="A privacy budget of this guest alone, without a plan.")] = None
+    delta: Annotated[float | None, Privacy(help="With --epsilon. Default: 1 / (10 rows).")] = None
+    public_file: PublicFile = None
+
+    def budget(self) -> GuestBudget:
+        """Return what the guest may spend."""
+        from fedonce.jobs import GuestBudget
+
+        return GuestBudget(self.plan, self.epsilon, self.delta, self.public_file)
 
 
 @guest.command()
@@ -42,17 +78,8 @@ def fit(
     out: Annotated[Path, typer.Option(help=f"Folder for the model, which stays, and {MESSAGE}, which leaves.")],
     columns: TableOptions,
     leaving: LeavingOptions,
-    run: Run = "local",
-    learner: Annotated[str, Training(help=f"{', '.join(OURS)}; or one of another package.")] = "auto",
-    dim: Annotated[int, Training(help="Values a row.", min=1)] = 8,
-    bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8,
-    epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None,
-    noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0,
-    plan: PlanFile = None,
-    epsilon: Annotated[float | None, Privacy(help="A privacy budget of this guest alone, without a plan.")] = None,
-    delta: Annotated[float | None, Privacy(help="With --epsilon. Default: 1 / (10 rows).")] = None,
-    public_file: PublicFile = None,
-    seed: Seed = 0,
+    learning: LearningOptions,
+    budget: BudgetOptions,
     replace_model: Annotated[
         bool, Output("--replace", help="Learn anew where the folder has a model; it is then lost.")
     ] = False,
@@ -64,20 +91,12 @@ def fit(
 
     Asks nothing of anybody. Prints what leaves the house, and how well a plain attack rebuilds each column from it.
     """
-    from fedonce.jobs import GuestBudget, GuestJob, Learning
+    from fedonce.jobs import GuestJob
 
     with progress(quiet) as tell:
-        report = GuestJob(
-            columns.source(table),
-            name,
-            out,
-            Learning(run, learner, dim, bits, epochs, noise, seed),
-            leaving.row_names(),
-            GuestBudget(plan, epsilon, delta, public_file),
-            leaving.sealing(),
-            attack,
-            replace_model,
-        ).run(tell)
+        source, rows, sealing = columns.source(table), leaving.row_names(), leaving.sealing()
+        how, spends = learning.learning(), budget.budget()
+        report = GuestJob(source, name, out, how, rows, spends, sealing, attack, replace_model).run(tell)
     if as_json:
         typer.echo(to_json(report.as_json()))
     else:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +26,36 @@ from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_jso
 from fedonce.cli.unfolding import unfolded
 from fedonce.hostmodels.names import HOST_MODELS
 
+if TYPE_CHECKING:
+    from fedonce.jobs import Fitting
+
 host = typer.Typer(help="The party with the labels: train with what arrived, predict.", no_args_is_help=True)
+
+
+@dataclass(frozen=True)
+class FittingOptions:
+    """Of the host's training."""
+
+    run: Annotated[str | None, typer.Option(help="Name of the training; messages of another one are refused.")] = None
+    task: Annotated[str | None, Training(help="classification or regression. Default: by the labels.")] = None
+    model: Annotated[
+        str | None,
+        Training(help=f"{', '.join(HOST_MODELS.built_in)}; or one of another package. With --refit: as before."),
+    ] = None
+    recipe: Annotated[
+        str | None, Training(help="How to train a network: default or paper. With --refit: as before.")
+    ] = None
+    epochs: Annotated[int | None, Training(help="Default: the recipe's own. With --refit: as before.", min=1)] = None
+    seed: Annotated[
+        int | None,
+        Training(help="Seed; as random_state of an estimator. Default: 0. With --refit: as before.", min=0),
+    ] = None
+
+    def fitting(self) -> Fitting:
+        """Return how the host trains."""
+        from fedonce.jobs import Fitting
+
+        return Fitting(self.run, self.task, self.model, self.recipe, self.epochs, self.seed)
 
 
 @host.command()
@@ -36,30 +66,17 @@ def fit(
     columns: TableOptions,
     incoming: IncomingOptions,
     limits: LimitOptions,
+    fitting: FittingOptions,
     label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
     name: Annotated[str | None, typer.Option(help="The host's name. Default: host.")] = None,
-    run: Annotated[str | None, typer.Option(help="Name of the training; messages of another one are refused.")] = None,
     least: LeastGuests = 1,
     refit: Annotated[
         bool,
         Training("--refit", help="Train the model in --out again, with its messages and those that came since."),
     ] = False,
     normalise_ids: Normalise = "",
-    task: Annotated[str | None, Training(help="classification or regression. Default: by the labels.")] = None,
-    model: Annotated[
-        str | None,
-        Training(help=f"{', '.join(HOST_MODELS.built_in)}; or one of another package. With --refit: as before."),
-    ] = None,
-    recipe: Annotated[
-        str | None, Training(help="How to train a network: default or paper. With --refit: as before.")
-    ] = None,
-    epochs: Annotated[int | None, Training(help="Default: the recipe's own. With --refit: as before.", min=1)] = None,
     plan: PlanFile = None,
     public_file: PublicFile = None,
-    seed: Annotated[
-        int | None,
-        Training(help="Seed; as random_state of an estimator. Default: 0. With --refit: as before.", min=0),
-    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -68,22 +85,15 @@ def fit(
     The host's rows lead: a row that a guest does not have, and a guest that does not answer in time, are zeros and a mark. Late
     guests are named, and join later with --refit.
     """
-    from fedonce.jobs import Fitting, HostBudget, HostJob
+    from fedonce.jobs import HostBudget, HostJob
     from fedonce.rows.ids import parse_forms
 
     with progress(quiet) as tell:
-        report = HostJob(
-            columns.source(table),
-            out,
-            label,
-            name,
-            Fitting(run, task, model, recipe, epochs, seed),
-            HostBudget(plan, public_file),
-            incoming.incoming(limits, least),
-            parse_forms(normalise_ids),
-            refit,
-        ).run(tell)
-    _print_fit(report.as_json(), as_json)
+        arriving, budget = incoming.incoming(limits, least), HostBudget(plan, public_file)
+        forms, how = parse_forms(normalise_ids), fitting.fitting()
+        job = HostJob(columns.source(table), out, label, name, how, budget, arriving, forms, refit)
+        figures = job.run(tell).as_json()
+    _print_fit(figures, as_json)
 
 
 def _print_fit(figures: dict[str, Any], as_json: bool) -> None:
