@@ -11,7 +11,7 @@ export FEDONCE_DATA
 FEDONCE_PAPER ?= $(wildcard ../shared/paper/fedonce.tex)
 export FEDONCE_PAPER
 
-.PHONY: demo federation-demo test test-federation lint bench results experiments report clean
+.PHONY: demo federation-demo test test-federation test-federation-all lint bench results experiments report clean
 
 demo: $(VENV)/.report
 	$(BIN)/fedonce demo --out fedonce-demo
@@ -20,11 +20,16 @@ demo: $(VENV)/.report
 federation-demo: $(VENV)/.nvflare
 	$(BIN)/fedonce federation demo --out fedonce-federation-demo
 
+# Two workers of one thread each: more threads than cores only wait for each other.
 test: $(VENV)/.test $(VENV)/.xgboost
-	$(BIN)/python -m pytest -m "not federation" -n 2 --dist loadscope --durations=10
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not federation" -n 2 --dist worksteal --durations=10
 
-# Real servers and guests as processes on loopback, killed and frozen among other things.
+# Real servers and guests as processes on loopback: one test for each thing that only they can show.
 test-federation: $(VENV)/.test
+	$(BIN)/python -m pytest tests/federation -m "federation and not slow_federation" -n 2 --dist loadfile --durations=10
+
+# All of them, killed and frozen at every stage: twenty minutes. Before a release, and after changes to federation/flare.
+test-federation-all: $(VENV)/.test
 	$(BIN)/python -m pytest tests/federation -m federation -n 2 --dist loadfile --durations=10
 
 lint: $(VENV)/.lint
@@ -33,24 +38,20 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 
 bench: $(VENV)/.bench
-	$(BIN)/python -m benchmarks.nat_speed
-	$(BIN)/python -m benchmarks.dpsgd_speed
-	$(BIN)/python -m benchmarks.memory
-	$(BIN)/python -m benchmarks.loading
-	$(BIN)/python -m benchmarks.table_readers
-	$(BIN)/python -m benchmarks.large_tables
-	$(BIN)/python -m benchmarks.alignment_speed
-	$(BIN)/python -m benchmarks.federation_speed
+	$(BIN)/python -m benchmarks.speed.nat
+	$(BIN)/python -m benchmarks.speed.dpsgd
+	$(BIN)/python -m benchmarks.speed.memory
+	$(BIN)/python -m benchmarks.speed.loading
+	$(BIN)/python -m benchmarks.speed.table_readers
+	$(BIN)/python -m benchmarks.speed.large_tables
+	$(BIN)/python -m benchmarks.speed.alignment
+	$(BIN)/python -m benchmarks.speed.federation
 
-# The tables of the README and of docs/learners.md: three and a half hours without the images, which want a GPU. Needs FEDONCE_DATA.
+# The tables of the README and of docs/: many hours, less where results are there already; images want a GPU. Needs FEDONCE_DATA.
 results: $(VENV)/.bench
-	$(BIN)/python -m benchmarks.digits
-	$(BIN)/python -m benchmarks.learners --dims 3,8 --seeds 1
-	$(BIN)/python -m benchmarks.learners --data mnist,fashion-mnist --learners pca,patches --dims 32,64 --bits 4 --seeds 2
-	$(BIN)/python -m benchmarks.datasets
-	$(BIN)/python -m benchmarks.overlap
-	$(BIN)/python -m benchmarks.federation_simulator
-	$(BIN)/python -m benchmarks.tables --write
+	for name in digits learners datasets overlap; do $(BIN)/python -m benchmarks.run $$name || exit 1; done
+	$(BIN)/python -m benchmarks.speed.federation_simulator
+	$(BIN)/python -m benchmarks.report.tables --write
 
 # Every experiment of benchmarks/experiments: many hours, less where results are there already; images want a GPU.
 experiments: $(VENV)/.bench $(VENV)/.xgboost

@@ -1,1 +1,56 @@
-"""Measurements behind the project's figures. Each module is a command: `python -m benchmarks.NAME`."""
+"""Measurements behind the project's figures.
+
+`python -m benchmarks.run NAME` runs an experiment of benchmarks/experiments, `python -m benchmarks.report` writes
+docs/results.md, `python -m benchmarks.speed.NAME` measures speed or memory.
+
+Only documented names of the library are imported: those of `fedonce` itself and of the modules that README.md and docs/ name.
+`INSIDE` lists what a benchmark needs beyond them, and why; `tests/benchmarks/test_imports.py` compares.
+"""
+
+INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "methods/splitnn.py": (
+        "times each guest apart in every round, which the estimators do not tell",
+        ("fedonce.data.table", "fedonce.engine.local", "fedonce.rounds.split_learning"),
+    ),
+    "kept_variance.py": ("looks at a guest's rows as they are after preparation", ("fedonce.data.table",)),
+    "privacy_loss.py": (
+        "prices events that no training spends; the command `fedonce privacy epsilon` does it one by one",
+        ("fedonce.privacy.accountants", "fedonce.privacy.events"),
+    ),
+    "speed/nat.py": (
+        "times the guests' learning side by side, without the host's training",
+        ("fedonce.data.table", "fedonce.engine.local"),
+    ),
+    "speed/dpsgd.py": (
+        "times one step of the training loop",
+        (
+            "fedonce.privacy.budget",
+            "fedonce.training.closedform",
+            "fedonce.training.loop",
+            "fedonce.training.networks",
+            "fedonce.training.settings",
+        ),
+    ),
+    "speed/federation.py": (
+        "times the way of single messages and rounds in a running federation",
+        (
+            "fedonce.federation.flare.engine",
+            "fedonce.federation.flare.host_steps",
+            "fedonce.federation.flare.kits",
+            "fedonce.federation.flare.sites",
+            "fedonce.federation.request",
+            "fedonce.federation.runfile",
+            "fedonce.federation.status",
+        ),
+    ),
+    "speed/federation_simulator.py": (
+        "puts the guests' code into FLARE's simulator, for which there is no command",
+        (
+            "fedonce.federation.answer",
+            "fedonce.federation.flare.jobs",
+            "fedonce.federation.policy",
+            "fedonce.federation.request",
+            "fedonce.federation.tables",
+        ),
+    ),
+}

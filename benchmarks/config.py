@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedonce import InputError
+from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS
 from fedonce.messages.codecs import BITS
 
@@ -21,6 +22,10 @@ class Config:
         "ours": the default recipe; "paper": the paper's models and hyperparameters of the data set (`fedonce.presets`).
     learner : str
         How guests learn.
+    model : str
+        What the host learns with: a name of `fedonce.hostmodels`.
+    members : int
+        Networks of the host that are trained alike, their outputs averaged.
     dim, bits : int
         Values a row and guest in a message, and bits per value.
     epochs : float or None
@@ -41,6 +46,10 @@ class Config:
         SecureBoost: XGBoost's L1 penalty; 10 is that of the published experiments.
     probe : bool
         Whether to score a linear model on the representations alone, too.
+    half : int
+        Which party has a random half of the rows, by number; for the methods of `benchmarks.methods.overlap`.
+    others : bool
+        Whether the other guests take part then.
     epsilon, delta : float or None
         Privacy budget, of the private methods; delta None: 1 / (10 rows).
     device : str
@@ -49,6 +58,8 @@ class Config:
 
     settings: str = "ours"
     learner: str = "auto"
+    model: str = "network"
+    members: int = 1
     dim: int = 8
     bits: int = 8
     epochs: float | None = None
@@ -60,6 +71,8 @@ class Config:
     noise: float = 0.0
     absent: int = 0
     probe: bool = False
+    half: int = 2
+    others: bool = True
     split_bits: int = 32
     reg_alpha: float = 10.0
     epsilon: float | None = None
@@ -71,12 +84,14 @@ class Config:
             raise InputError(f"'settings' must be 'ours' or 'paper'. Got {self.settings!r}.")
         if self.learner not in LEARNERS:
             raise InputError(f"'learner' must be one of {', '.join(LEARNERS)}. Got {self.learner!r}.")
+        if self.model not in HOST_MODELS:
+            raise InputError(f"'model' must be one of {', '.join(HOST_MODELS)}. Got {self.model!r}.")
         for name in ("bits", "split_bits"):
             if getattr(self, name) not in BITS:
                 raise InputError(f"{name!r} must be one of {', '.join(map(str, BITS))}. Got {getattr(self, name)!r}.")
-        for name in ("probe", "federated"):
+        for name in ("probe", "federated", "others"):
             self._check(name, bool, lambda value: True, "true or false")
-        for name in ("dim", "trees", "depth"):
+        for name in ("dim", "trees", "depth", "members", "half"):
             self._check(name, int, lambda value: value >= 1, "a positive integer")
         for name in ("host_epochs", "guest_epochs"):
             self._check(name, int | None, lambda value: value is None or value >= 1, "a positive integer")

@@ -16,7 +16,13 @@ from fedonce.datasets import FETCHERS, SOURCES, Dataset
 EMBEDDED = {
     name: "digits" if source.image else "diabetes" if source.task == "regression" else "breast-cancer"
     for name, source in SOURCES.items()
-} | {"mnist-4-9": "breast-cancer", "digits": "digits", "breast-cancer": "breast-cancer", "diabetes": "diabetes"}
+} | {
+    "mnist-4-9": "breast-cancer",
+    "digits": "digits",
+    "digits-8x8": "digits",
+    "breast-cancer": "breast-cancer",
+    "diabetes": "diabetes",
+}
 
 
 def known() -> list[str]:
@@ -37,7 +43,7 @@ def fetch(name: str, loader: dict[str, Any]) -> Dataset:
     """Load a data set; raises InputError where its files are not here."""
     if name in FETCHERS:
         return FETCHERS[name](download=False, **loader)
-    return {"mnist-4-9": mnist_4_9, "digits": digits, "breast-cancer": breast_cancer, "diabetes": diabetes}[name]()
+    return MADE[name]()
 
 
 def mnist_4_9() -> Dataset:
@@ -64,6 +70,14 @@ def digits() -> Dataset:
     return Dataset("digits", X, y, names, "classification", parties, True, "BSD", "scikit-learn", image=(1, 16, 16))
 
 
+def digits_8x8() -> Dataset:
+    """Return scikit-learn's digits as they are; four quadrants."""
+    X, y = load_digits(return_X_y=True)
+    names = tuple(f"pixel_{j}" for j in range(64))
+    parties = tiles((8, 8), (2, 2))
+    return Dataset("digits-8x8", X, y, names, "classification", parties, True, "BSD", "scikit-learn", image=(1, 8, 8))
+
+
 def breast_cancer() -> Dataset:
     """Return scikit-learn's breast cancer rows, ten parties of three columns."""
     X, y = load_breast_cancer(return_X_y=True)
@@ -76,3 +90,12 @@ def diabetes() -> Dataset:
     X, y = load_diabetes(return_X_y=True)
     names = tuple(f"column_{j}" for j in range(X.shape[1]))
     return Dataset("diabetes", X, y, names, "regression", 5, True, "public", "scikit-learn", unit_range=True)
+
+
+MADE = {
+    "mnist-4-9": mnist_4_9,
+    "digits": digits,
+    "digits-8x8": digits_8x8,
+    "breast-cancer": breast_cancer,
+    "diabetes": diabetes,
+}

@@ -5,6 +5,7 @@ paper = "fig:exp_perf_comm"          # label of the paper's table or figure; "" 
 question = "..."                     # what the experiment shows, for the report
 
 [[cases]]
+title = "Table rows"               # for reports that name their rows; default: none
 data = ["phishing", "covtype"]       # names of `fedonce data list`
 loader = { target = "longitude" }    # options of the loader
 otherwise = "mnist-4-9"              # taken where the data are not here
@@ -12,6 +13,8 @@ division = { parties = [10, 20] }    # or { biased = [0, 0.5, 1], p = 30 }; defa
 hosts = "all"                        # "first" (default), "all", or names
 folds = 5                            # default: no folds
 seeds = 5                            # default: 1
+part = "validation"                  # rows to score on, see `benchmarks.rows`; default: "test"
+goal = 97.0                          # what was set out to be reached, for reports; default: none
 methods = ["Solo", "FedOnce"]        # names of `benchmarks.methods`
 config = { dim = 3, bits = 8 }       # see `benchmarks.config.Config`
 vary = { epochs = [1, 4, 16] }       # one run for each value, or each combination
@@ -31,9 +34,11 @@ from benchmarks.config import Config
 from benchmarks.data import EMBEDDED, known, options
 from benchmarks.keys import check, suggest
 from benchmarks.methods import METHODS
+from benchmarks.rows import PARTS
 from fedonce import InputError
 
 FOLDER = Path(__file__).parent / "experiments"
+SMALL = {"epochs": 1, "absent": 1, "half": 2, "members": 2}  # the most that a small run takes of what is varied
 DIVISIONS = ("parties", "biased", "p")
 KEY = ("data", "loader", "division", "method", "host", "fold", "seed", "config")
 
@@ -50,16 +55,17 @@ class Cell:
     fold: int | None
     seed: int
     config: dict[str, Any]
+    part: str = "test"
 
     @property
     def split(self) -> str:
         """What cells share that use the same rows and parties; guests' representations are reused among them."""
-        return json.dumps([self.data, self.loader, self.division, self.fold, self.seed], sort_keys=True)
+        return json.dumps([self.data, self.loader, self.division, self.fold, self.seed, self.part], sort_keys=True)
 
 
 def key(line: Mapping[str, Any]) -> str:
     """Return the name of a run from its line in the results."""
-    return json.dumps([line[name] for name in KEY], sort_keys=True)
+    return json.dumps([*(line[name] for name in KEY), line.get("part", "test")], sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,9 @@ class Case:
     seeds: int = 1
     config: dict[str, Any] = field(default_factory=dict)
     vary: dict[str, list[Any]] = field(default_factory=dict)
+    part: str = "test"
+    title: str = ""
+    goal: float | None = None
 
     def configs(self) -> Iterator[dict[str, Any]]:
         """Yield the settings of each combination."""
@@ -135,6 +144,7 @@ def _case(given: dict[str, Any], where: str) -> Case:
         if type(given.get(name, 1)) is not int or given.get(name, 1) < least:
             raise InputError(f"{where}: {name!r} must be an integer of at least {least}. Got {given[name]!r}.")
     check(given["methods"], list(METHODS), where, "method")
+    check((given.get("part", "test"),), PARTS, where, "part")
     check(given["data"], known(), where, "data set")
     if given.get("otherwise"):
         check((given["otherwise"],), known(), where, "data set")
@@ -176,16 +186,20 @@ def _check_division(division: dict[str, Any], where: str) -> None:
 
 
 def small(experiment: Experiment) -> Experiment:
-    """Return the experiment in seconds: embedded data, the first and last of what is varied, few epochs and trees."""
+    """Return the experiment in seconds: embedded data, the ends of what is varied and every host model, few epochs and trees."""
     return replace(experiment, cases=tuple(_small(case) for case in experiment.cases))
 
 
 def _small(case: Case) -> Case:
     data = tuple(dict.fromkeys(EMBEDDED[name] for name in case.data))
     config = {**case.config, "host_epochs": 2, "guest_epochs": 1, "trees": 2, "dim": min(4, case.config.get("dim", 4))}
-    ends = {name: list(dict.fromkeys([values[0], values[-1]])) for name, values in case.vary.items()}
-    ends = {name: [min(value, 1) if name == "epochs" else value for value in values] for name, values in ends.items()}
-    ends = {name: [min(value, 1) if name == "absent" else value for value in values] for name, values in ends.items()}
+    if "members" in config:
+        config["members"] = min(config["members"], SMALL["members"])
+    ends = {
+        name: values if name == "model" else list(dict.fromkeys([values[0], values[-1]]))
+        for name, values in case.vary.items()
+    }
+    ends = {name: [min(value, SMALL.get(name, value)) for value in values] for name, values in ends.items()}
     if "epochs" not in ends:
         config["epochs"] = 1
     division = dict(case.division)

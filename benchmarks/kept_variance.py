@@ -2,34 +2,38 @@
 
     python -m benchmarks.kept_variance [--data phishing,covtype] [--dims 3,8,12]
 
-For each data set and d: the least and the greatest share over the guests, on the training rows of `benchmarks.learners`, seed 0.
+For each data set and d: the least and the greatest share over the guests, on the training rows of the experiment `learners`,
+seed 0.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from benchmarks.datasets import for_validation, parties_of
-from benchmarks.learners import DATA
+import numpy as np
+
+from benchmarks.columns import select
+from benchmarks.data import fetch
+from benchmarks.rows import scored_on
+from benchmarks.run import parties_of
 from fedonce import InputError
 from fedonce.data.preparation import Preparation
 from fedonce.data.table import Table
-from fedonce.datasets import FETCHERS, Dataset
-from fedonce.learners.pca import principal
+from fedonce.datasets import Dataset
 
-TABLES = ("phishing", "superconduct", "ujiindoorloc", "covtype")
+TABLES = {"phishing": {}, "superconduct": {}, "ujiindoorloc": {"target": "longitude"}, "covtype": {}}
 
 
 def shares(data: Dataset, dims: list[int]) -> dict[int, list[float]]:
     """Return by d the share that each guest's components keep."""
-    table = Table.of(for_validation(data, 0).split(0)[0])
+    table = scored_on("validation", data, 0).split(0).X_train
     found: dict[int, list[float]] = {dim: [] for dim in dims}
     for party, columns in list(parties_of(data, {}).items())[1:]:
-        own = table.select(list(columns))
-        rows = Preparation(party).fit(own).transform(own)
+        own = Table.of(select(table, list(columns)))
+        rows = np.asarray(Preparation(party).fit(own).transform(own), dtype=np.float64)
+        variances = np.linalg.eigvalsh(np.cov(rows, rowvar=False))[::-1]
         for dim in dims:
-            _, variances, _, total = principal(rows, dim)
-            found[dim].append(float(variances.sum() / total))
+            found[dim].append(float(variances[:dim].sum() / variances.sum()))
     return found
 
 
@@ -40,7 +44,7 @@ def main() -> None:
     given = parser.parse_args()
     for name in given.data.split(","):
         try:
-            data = FETCHERS[name](download=False, **DATA[name])
+            data = fetch(name, TABLES.get(name, {}))
         except InputError as error:
             print(f"{name}: skipped. {error}", flush=True)
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from fedonce.errors import InputError
+from fedonce import InputError
 
 
 def check(given: Iterable[str], known: Sequence[str], where: str, what: str = "key") -> None:

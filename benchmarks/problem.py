@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.data.partition import resolve
-from fedonce.data.table import Table
+from benchmarks.columns import select
+from fedonce import Pixels
 from fedonce.datasets import Dataset
 
 
@@ -55,15 +55,19 @@ class Problem:
 
     def positions(self, party: str) -> tuple[int, ...]:
         """Return the columns of a party, by position."""
-        return resolve(self.parties, self.host, self.data.feature_names, "Problem")[0][party].positions
+        own = self.parties[party]
+        names = self.data.feature_names
+        columns = own.columns if isinstance(own, Pixels) else own
+        return tuple(column if isinstance(column, int) else names.index(column) for column in columns)
 
     def shape(self, party: str) -> tuple[int, ...] | None:
         """Return (channels, rows, columns) where a party's columns are pixels."""
-        return resolve(self.parties, self.host, self.data.feature_names, "Problem")[0][party].shape
+        own = self.parties[party]
+        return own.shape if isinstance(own, Pixels) else None
 
-    def table(self, party: str, test: bool = False) -> Table:
+    def table(self, party: str, test: bool = False) -> Any:
         """Return a party's own columns of the training rows, or of the test rows."""
-        return Table.of(self.X_test if test else self.X).select(self.positions(party))
+        return select(self.X_test if test else self.X, self.positions(party))
 
     def score(self, predicted: NDArray[Any]) -> float:
         """Return accuracy in per cent, or the root mean squared error, on the test rows."""

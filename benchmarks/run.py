@@ -1,12 +1,13 @@
 """Run an experiment: every cell of a TOML file that is not in the results yet.
 
     python -m benchmarks.run FILE [--smoke] [--seeds N] [--device D] [--data phishing,mnist] [--methods SplitNN]
-                                  [--jobs 2] [--shard 1/4] [--out PATH]
+                                  [--jobs 2] [--shard 1/4] [--part validation] [--out PATH]
 
 FILE is a path, or a name in benchmarks/experiments. Each run is appended to benchmarks/results/NAME.jsonl when it is done;
 an interrupted experiment goes on where it stopped and loses at most the run in work. `--smoke` makes the experiment small,
 on data that need no file, and keeps nothing unless `--out` says where. `--jobs 2` runs two processes side by side;
-`--shard 1/4` makes the first of four parts, for as many machines.
+`--shard 1/4` makes the first of four parts, for as many machines. `--part validation` scores on a fifth of the training rows,
+which is how settings are chosen, and writes to NAME-validation.jsonl.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from benchmarks.experiment import Case, Cell, Experiment, key, load, small
 from benchmarks.keys import suggest
 from benchmarks.methods import METHODS
 from benchmarks.problem import Problem
+from benchmarks.rows import PARTS, scored_on
 from fedonce import FedOnceError, InputError, biased
 from fedonce.data.partition import even
 from fedonce.datasets import Dataset
@@ -51,23 +53,24 @@ def cells(case: Case, name: str, data: Dataset, seeds: int | None = None) -> Ite
                 for method in case.methods:
                     for config in case.configs():
                         for host in hosts if METHODS[method].by_host else hosts[:1]:
-                            yield Cell(name, case.loader, division, method, host, fold, seed, config)
+                            yield Cell(name, case.loader, division, method, host, fold, seed, config, case.part)
 
 
 def problem_of(cell: Cell, data: Dataset, memory: dict[Any, Any]) -> Problem:
     """Cut the rows of a cell; `memory` keeps them, and what guests learn from them, for the next cell of the same split."""
     if memory.get("of") != cell.split:
         memory.clear()
+        data = scored_on(cell.part, data, cell.seed)
         split = data.split(cell.seed, cell.fold)
         if "biased" in cell.division:
             share, p = cell.division["biased"], cell.division["p"]
             parties = biased(split.X_train, split.y_train, share, p, cell.seed, data.task)
         else:
             parties = parties_of(data, cell.division)
-        memory.update(of=cell.split, rows=split, parties=parties)
+        memory.update(of=cell.split, data=data, rows=split, parties=parties)
     if cell.host not in memory["parties"]:
         raise InputError(f"Data set {data.name!r} has no party {cell.host!r}, but {', '.join(memory['parties'])}.")
-    return Problem(data, memory["parties"], cell.host, *memory["rows"], memory=memory)
+    return Problem(memory["data"], memory["parties"], cell.host, *memory["rows"], memory=memory)
 
 
 def measure(cell: Cell, problem: Problem, device: str) -> dict[str, Any]:
@@ -202,12 +205,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--methods", help="of these methods only")
     parser.add_argument("--jobs", type=_positive, default=1, help="so many processes side by side")
     parser.add_argument("--shard", default="1/1", help="one part of several, as in 1/4")
+    parser.add_argument("--part", choices=PARTS, help="score on these rows in place of the file's")
     parser.add_argument("--out", type=Path, help="the file of results")
     given = parser.parse_args(arguments)
     started = time.perf_counter()
     try:
         experiment = load(given.file)
         experiment = small(experiment) if given.smoke else experiment
+        if given.part:
+            experiment = replace(experiment, cases=tuple(replace(case, part=given.part) for case in experiment.cases))
         wanted = Wanted(experiment, given.data, given.methods, given.shard)
         if given.jobs > 1:
             status = _side_by_side(given.jobs, sys.argv[1:] if arguments is None else arguments)
@@ -215,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
             return status
         with tempfile.TemporaryDirectory() as folder:
             kept = Path(folder) if given.smoke else store.RESULTS
-            out = given.out or kept / f"{experiment.name}.jsonl"
+            out = given.out or kept / f"{experiment.name}{f'-{given.part}' if given.part else ''}.jsonl"
             return int(run(experiment, out, given.seeds, given.device, wanted) > 0)
     except FedOnceError as error:
         print(f"Error: {error}", file=sys.stderr)

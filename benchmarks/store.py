@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from fedonce import InputError, __version__
 
 RESULTS = Path(__file__).parent / "results"
@@ -53,6 +51,8 @@ def append(path: Path, line: dict[str, Any]) -> None:
 @cache
 def origin(device: str) -> dict[str, Any]:
     """Return what results were measured with."""
+    import torch  # here: who reads results alone need not wait for it
+
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and device != "cpu" else None
     commit, changed = (
         subprocess.run(

@@ -59,3 +59,8 @@ def make_table(n=300, seed=0):
     hidden = rng.standard_normal((n, 4))
     X = hidden @ rng.standard_normal((4, 8)) + 0.1 * rng.standard_normal((n, 8))
     return X, (hidden[:, 0] + hidden[:, 1] > 0).astype(int)
+
+
+def as_sent(received):
+    """Return what an engine received as the bytes that guests sent, by name."""
+    return {name: message.representation.to_bytes() for name, message in received.items()}

@@ -59,9 +59,9 @@ def table(rng):
 
 def guests(rng):
     for learner in (PCA(), Autoencoder(hidden=(4,), epochs=1), NAT(hidden=(4,), epochs=1)):
-        guest = Guest("shop", learner, 2, noise=0.1 if isinstance(learner, PCA) else 0.0)
+        reading = Reading("who", ("age", "spent", "town", "since"), {"age": "number"})
+        guest = Guest("shop", learner, 2, noise=0.1 if isinstance(learner, PCA) else 0.0, reading=reading)
         guest.learn(table(rng))
-        guest.reading = Reading("who", ("age", "spent", "town", "since"), {"age": "number"})
         yield guest
 
 

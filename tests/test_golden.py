@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -100,10 +101,11 @@ def shop(folder: Path, guest: Guest):
 def test_guests(folder, tmp_path):
     guest = Guest.load(folder)
     root = generation(folder)
+    naming = None
     if guest.learnt_naming is not None and guest.learnt_naming[0] == "keyed":
-        guest.naming = Naming("keyed", read_secret(root / "secret"), guest.learnt_naming[1])
+        naming = Naming("keyed", read_secret(root / "secret"), guest.learnt_naming[1])
     rows = AgreedRows.from_bytes((root / "align" / "finished" / "shop.rows").read_bytes())
-    message = guest.represent(shop(folder, guest), agreed=rows if folder.name == "aligned" else None)
+    message = guest.represent(shop(folder, guest), agreed=rows if folder.name == "aligned" else None, naming=naming)
     if folder.name not in ("noise", "sealed"):
         sent = Representation.from_file(folder / "representation.fedonce")
         assert (message.maker, message.rows, message.naming) == (sent.maker, sent.rows, sent.naming)
@@ -127,11 +129,11 @@ def stored(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("folder", files("hosts/*"))
 def test_hosts(folder, tmp_path):
     host, root = Host.load(folder), generation(folder)
-    host.secret = read_secret(root / "secret")
+    matching = replace(host.matching, secret=read_secret(root / "secret"))
     guests = {"classes": "pca-8", "numbers": "pca-32", "partial": "half", "budget": "budget"}
     sent = [root / "guests" / guests[folder.name] / "representation.fedonce"] if folder.name in guests else []
     messages = [Representation.from_file(path) for path in sent]
-    outputs = host.outputs(host.reading.read(root / "bank.csv", "bank"), messages)
+    outputs = host.outputs(host.reading.read(root / "bank.csv", "bank"), messages, matching)
     with (root / "predictions" / f"{folder.name}.csv").open() as file:
         lines = list(csv.DictReader(file))
     names = [name for name in lines[0] if name.startswith("probability_")] or ["prediction"]

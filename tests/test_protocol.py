@@ -63,12 +63,26 @@ def test_a_damaged_message_stops_the_training_and_names_the_party():
     X, y = make_table()
 
     class Damaging(LocalEngine):
-        def learn(self):
-            return {name: data[:-1] + bytes([data[-1] ^ 1]) for name, data in super().learn().items()}
+        def _received(self, messages):
+            return super()._received({name: data[:-1] + bytes([data[-1] ^ 1]) for name, data in messages.items()})
 
     engine = parties(X, ("telco",))
     with pytest.raises(MessageError, match="'telco'"):
         protocol.fit(Host("bank"), X[:, :3], y, Damaging(engine.parties, engine.tables, {}))
+
+
+def test_a_message_is_refused_that_an_engine_took_for_another_party_s_or_with_a_wider_limit():
+    X, y = make_table()
+
+    class Mixing(LocalEngine):
+        def learn(self):
+            return {"shop": super().learn()["telco"]}
+
+    engine = parties(X)
+    with pytest.raises(MessageError, match="'shop' is refused: it is by 'telco'"):
+        protocol.fit(Host("bank"), X[:, :3], y, Mixing(engine.parties, engine.tables, {}))
+    with pytest.raises(MessageError, match="'shop' is refused.*max_memory"):
+        protocol.fit(Host("bank", max_memory=2000), X[:, :3], y, parties(X))
 
 
 QUICK = Recipe(encoder_hidden=(8,), encoder_dim=4, head=(8,), epochs=3)

@@ -6,7 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchmarks.config import Config
-from benchmarks.methods import combine, fedonce, linear, multiround, private, secureboost, solo, splitnn
+from benchmarks.methods import (
+    combine,
+    estimator,
+    fedonce,
+    linear,
+    multiround,
+    overlap,
+    private,
+    secureboost,
+    solo,
+    splitnn,
+)
 from benchmarks.problem import Problem, Result
 
 Run = Callable[[Problem, Config, int], Result]
@@ -40,4 +51,10 @@ METHODS = {
     "FedOnce private": Method(private.run),
     "FedOnce-L1": Method(private.paper),
     "Priv-Baseline": Method(private.baseline),
+    "FedOnce (estimator)": Method(estimator.run),
+    "Solo (estimator)": Method(estimator.solo),
+    "Combine (estimator)": Method(estimator.combine, by_host=False),
+    "Guest kept": Method(overlap.kept),
+    "Guest left out": Method(overlap.left_out),
+    "Common rows": Method(overlap.common),
 }

@@ -94,6 +94,7 @@ def _train(problem: Problem, config: Config, seed: int) -> OneShot:
         problem.shape(problem.host),
         random_state=seed,
         device=config.device,
+        model=config.model,
     )
     with clocked() as clock:
         host.aggregate(problem.table(problem.host), problem.y, [one.message for one in guests])

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from benchmarks.columns import arrays
 from benchmarks.config import Config
 from benchmarks.problem import Problem, Result, clocked
-from fedonce.data.table import Table
 
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
     """Fit on standardised numbers and one-hot categories."""
     with clocked() as clock:
-        rows, test = features(Table.of(problem.X), Table.of(problem.X_test))
+        rows, test = features(problem.X, problem.X_test)
         model = linear(problem.classes, sparse.issparse(rows)).fit(rows, problem.y)
     return Result(problem.score(model.predict(test)), seconds=clock.seconds, cpu=clock.cpu)
 
@@ -29,13 +30,13 @@ def linear(classes: bool, many_columns: bool = False) -> Any:
     return Ridge(1.0, solver="lsqr") if many_columns else RidgeCV(np.logspace(-3, 4, 8))
 
 
-def features(train: Table, test: Table) -> tuple[Any, Any]:
+def features(train: Any, test: Any) -> tuple[Any, Any]:
     """Return training and test rows as numbers, scaled and encoded by the training rows."""
-    if train.matrix is not None:
-        scaler = StandardScaler().fit(train.matrix)
-        return scaler.transform(train.matrix), scaler.transform(test.matrix)
+    if not isinstance(train, pa.Table):
+        scaler = StandardScaler().fit(train)
+        return scaler.transform(train), scaler.transform(test)
     parts = []
-    for own, later in zip(train.columns, test.columns, strict=True):
+    for own, later in zip(arrays(train), arrays(test), strict=True):
         text = own.dtype == object
         step = OneHotEncoder(handle_unknown="ignore") if text else StandardScaler()
         both = [column[:, None].astype(str) if text else column[:, None] for column in (own, later)]

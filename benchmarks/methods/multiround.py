@@ -16,7 +16,7 @@ def run(problem: Problem, config: Config, seed: int) -> Result:
     """Go on from FedOnce for some epochs (1 where none are given), in both directions."""
     done = one_shot(problem, config, seed)
     guests = {one.guest.name: copy.deepcopy(one.guest) for one in done.guests}
-    engine = TimedEngine(guests, {name: problem.table(name) for name in guests}, {})
+    engine = TimedEngine(guests, {name: problem.table(name) for name in guests})
     rounds = Rounds(epochs=config.epochs or 1)
     result = play(problem, copy.deepcopy(done.host), engine, rounds, copy.deepcopy(done.traffic))
     return replace(result, seconds=result.seconds + done.seconds, cpu=result.cpu + done.cpu)

@@ -32,13 +32,14 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.columns import arrays
 from benchmarks.config import Config
 from benchmarks.methods import settings, wire
 from benchmarks.problem import Problem, Result, clocked
-from fedonce.data.table import Table
-from fedonce.errors import FedOnceError, InputError
+from fedonce import FedOnceError, InputError
 
 MOST_PARTIES = 10
 BINS = 256
@@ -148,11 +149,9 @@ class Rows:
     @classmethod
     def of(cls, problem: Problem) -> Rows:
         """Take the rows of a problem."""
-        every, later = Table.of(problem.X), Table.of(problem.X_test)
-        encoded = []
-        for party in (problem.host, *problem.guests):
-            positions = problem.positions(party)
-            encoded.append(encode(every.select(positions), later.select(positions)))
+        encoded = [
+            encode(problem.table(party), problem.table(party, test=True)) for party in (problem.host, *problem.guests)
+        ]
         train, test = ([both[side] for both in encoded] for side in (0, 1))
         if not problem.classes:
             label = np.asarray(problem.y, dtype=np.float32)
@@ -202,11 +201,11 @@ class Rows:
         return self.classes[codes]
 
 
-def encode(train: Table, test: Table) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def encode(train: Any, test: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return training and test rows as numbers: categories of the training rows by number, others NaN."""
-    if train.matrix is not None:
-        return _dense(train.matrix), _dense(test.matrix)
-    pairs = [_encode_column(own, later) for own, later in zip(train.columns, test.columns, strict=True)]
+    if not isinstance(train, pa.Table):
+        return _dense(train), _dense(test)
+    pairs = [_encode_column(own, later) for own, later in zip(arrays(train), arrays(test), strict=True)]
     rows, later = (np.column_stack([pair[side] for pair in pairs]) for side in (0, 1))
     return rows, later
 

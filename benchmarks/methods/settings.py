@@ -14,7 +14,13 @@ from fedonce.learners import make
 IDS = Recipe(network=NCF((32, 32), (128,), dropout=0.3), epochs=6, batch=512, weight_decay=0.0)
 EVERY_COLUMN = replace(IDS, network=NCF((32, 32, 1, 4, 10, 4, 15, 5), (128,), dropout=0.3))
 AUXILIARY = Recipe(epochs=10, batch=512)
-PRESET_OF = {"mnist-4-9": "gisette", "digits": "mnist", "breast-cancer": "phishing", "diabetes": "superconduct"}
+PRESET_OF = {
+    "mnist-4-9": "gisette",
+    "digits": "mnist",
+    "digits-8x8": "mnist",
+    "breast-cancer": "phishing",
+    "diabetes": "superconduct",
+}
 
 
 def preset(problem: Problem) -> dict[str, Any]:
@@ -27,9 +33,11 @@ def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
     """Return how the host trains; `combine`: where one party holds every column."""
     if config.settings == "paper":
         return preset(problem)["recipe"]
+    if config.model != "network":
+        return "default"  # a recipe is the network's
     if problem.data.name == "movielens":
         return EVERY_COLUMN if combine else {"ids": IDS, "auxiliary": AUXILIARY}[problem.host]
-    return "default"
+    return "default" if config.members == 1 else Recipe(members=config.members)
 
 
 def learner(problem: Problem, config: Config, guest: str) -> Any:

@@ -25,6 +25,7 @@ def alone(problem: Problem, recipe: Any, config: Config, seed: int) -> Result:
         problem.shape(problem.host),
         random_state=seed,
         device=config.device,
+        model=config.model,
     )
     with clocked() as clock:
         host.aggregate(problem.table(problem.host), problem.y, [])

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from benchmarks.config import Config
 from benchmarks.methods import settings
 from benchmarks.problem import Problem, Result, clocked
-from fedonce import Guest, Host, Rounds, Traffic
+from fedonce import NCF, Guest, Host, Rounds, Traffic, hostmodels
+from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
-from fedonce.hostmodels.network import find_recipe
 from fedonce.learners import Random
+from fedonce.messages.received import Received
 from fedonce.rounds import split_learning
-from fedonce.training.networks import NCF
 
 GUEST_HIDDEN = (128, 64)
 MOVIELENS = {"ids": settings.IDS.network, "auxiliary": NCF((1, 4, 10, 4, 15, 5), (128,))}
@@ -36,7 +38,7 @@ def run_comm(problem: Problem, config: Config, seed: int) -> Result:
     """Train until the bytes of FedOnce's float32 payload are spent."""
     dim = settings.dim(problem, config)
     budget = len(problem.y) * dim * 4 * len(problem.guests)
-    training = Rounds(epochs=1, start="random").training(_recipe(problem, config), len(problem.y))
+    training = Rounds(epochs=1, start="random").training(_model(problem, config), len(problem.y))
     round_payload = 2 * training.batch * dim * 4 * len(problem.guests)
     rounds = budget // round_payload
     if not rounds:
@@ -67,7 +69,7 @@ def _run(problem: Problem, config: Config, seed: int, rounds: Rounds) -> Result:
         random_state=seed,
         device=config.device,
     )
-    return play(problem, host, TimedEngine(guests, tables, {}), rounds, Traffic())
+    return play(problem, host, TimedEngine(guests, tables), rounds, Traffic())
 
 
 def play(problem: Problem, host: Host, engine: TimedEngine, rounds: Rounds, traffic: Traffic) -> Result:
@@ -92,13 +94,13 @@ def play(problem: Problem, host: Host, engine: TimedEngine, rounds: Rounds, traf
 class TimedEngine(LocalEngine):
     """The local engine, which also notes how long each guest was busy."""
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, guests: dict[str, Guest], tables: Mapping[str, Any]) -> None:
+        super().__init__(guests, {name: Table.of(table) for name, table in tables.items()}, {})
         self.busy: dict[str, float] = defaultdict(float)
 
-    def forward(self) -> dict[str, bytes]:
+    def forward(self) -> dict[str, Received]:
         """Return the guests' values."""
-        return {name: self._timed(name, side.forward) for name, side in self.sides.items()}
+        return self._received({name: self._timed(name, side.forward) for name, side in self.sides.items()})
 
     def backward(self, gradients: Any) -> None:
         """Hand each guest its gradient."""
@@ -112,14 +114,17 @@ class TimedEngine(LocalEngine):
         return done
 
 
-def _recipe(problem: Problem, config: Config) -> Any:
+def _model(problem: Problem, config: Config) -> Any:
+    """Return the host's model untrained, which knows how it will train on columns of this shape."""
     shape = problem.shape(problem.host) or (len(problem.positions(problem.host)),)
-    return find_recipe(settings.recipe(problem, config), config.host_epochs, shape, "SplitNN")
+    model = hostmodels.make("network", settings.recipe(problem, config), config.host_epochs)
+    model.start(np.zeros((1, *shape), dtype=np.float32), (), 1)
+    return model
 
 
 def _epochs(problem: Problem, config: Config) -> float:
     """Return how many epochs to train: as asked, or as many as the host trains in FedOnce."""
-    return config.epochs or _recipe(problem, config).training(len(problem.y)).epochs
+    return config.epochs or _model(problem, config).training(len(problem.y)).epochs
 
 
 def _network(problem: Problem, config: Config, guest: str) -> Any:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fedonce.estimators import FedOnceClassifier as FedOnceClassifier
     from fedonce.estimators import FedOnceRegressor as FedOnceRegressor
     from fedonce.hostmodels import HostModel as HostModel
-    from fedonce.hostmodels.network import Recipe as Recipe
+    from fedonce.hostmodels.recipe import Recipe as Recipe
     from fedonce.learners import Learner as Learner
     from fedonce.messages.representation import Representation as Representation
     from fedonce.messages.traffic import Traffic as Traffic
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from fedonce.rounds.settings import Rounds as Rounds
     from fedonce.rows.alignment import AgreedRows as AgreedRows
     from fedonce.rows.ids import Naming as Naming
+    from fedonce.rows.matching import Matching as Matching
     from fedonce.training.networks import NCF as NCF
 
 # Names are imported when they are first used: `import fedonce` and `fedonce --help` load neither torch nor scikit-learn.
 _HOME = {
-    "Recipe": "hostmodels.network",
+    "Recipe": "hostmodels.recipe",
     "AgreedRows": "rows.alignment",
     "FilesEngine": "engine.files",
     "AbsentPartyError": "errors",
@@ -52,6 +53,7 @@ _HOME = {
     "FedOnceClassifier": "estimators",
     "FedOnceRegressor": "estimators",
     "Naming": "rows.ids",
+    "Matching": "rows.matching",
     "HostModel": "hostmodels",
     "Learner": "learners",
     "Representation": "messages.representation",

@@ -5,11 +5,33 @@ Every error also inherits a standard one, so that ``except ValueError`` works fo
 
 from __future__ import annotations
 
+from typing import Self
+
 LONGEST_CELL = 20  # characters of a cell that is quoted
 
 
-class FedOnceError(Exception):
+class _Mendable(Exception):  # noqa: N818  # the base of errors and of warnings
+    """Something that a caller can mend by other parameters.
+
+    Parameters
+    ----------
+    text : str
+        What is wrong, and the remedy, in Python's words.
+    parameter : str or tuple of str
+        Which parameters the remedy is about; a program on top, as the command line, can add what it calls them.
+    """
+
+    def __init__(self, *text: object, parameter: str | tuple[str, ...] = ()) -> None:
+        super().__init__(*text)
+        self.parameters = (parameter,) if isinstance(parameter, str) else parameter
+
+
+class FedOnceError(_Mendable):
     """Base of all errors that fedonce raises on purpose."""
+
+    def found_in(self, where: object) -> Self:
+        """Return the same error, with the place where it was found."""
+        return type(self)(f"{self} ({where})", parameter=self.parameters)
 
 
 class InputError(FedOnceError, ValueError):
@@ -36,7 +58,7 @@ class FederationError(FedOnceError, ConnectionError):
     """The federation's machinery: a kit, a connection, a process."""
 
 
-class FedOnceWarning(UserWarning):
+class FedOnceWarning(_Mendable, UserWarning):
     """Something works, though perhaps not as the caller meant it."""
 
 
@@ -48,7 +70,8 @@ def parameter_error(owner: str, parameter: str, must_be: str, got: object) -> In
     ...
     fedonce.errors.InputError: The 'dim' parameter of FedOnceClassifier must be a positive integer. Got 0 instead.
     """
-    return InputError(f"The '{parameter}' parameter of {owner} must be {must_be}. Got {shown(got)} instead.")
+    text = f"The '{parameter}' parameter of {owner} must be {must_be}. Got {shown(got)} instead."
+    return InputError(text, parameter=parameter)
 
 
 LONGEST = 80  # characters of a value that is shown whole

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from fedonce.data.table import Table
 
 def host_of(classes):
     host = Host("bank", "classification" if classes is not None else "regression")
-    host.classes = None if classes is None else np.array(classes)
+    host.adopt(replace(host.state, classes=None if classes is None else np.array(classes)))
     return host
 
 

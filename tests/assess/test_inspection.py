@@ -10,7 +10,7 @@ from fedonce import Guest, MessageError
 from fedonce.assess.inspection import inspect
 from fedonce.data.preparation import Public
 from fedonce.data.table import Table
-from fedonce.jobs.steps import purse
+from fedonce.jobs.settings import purse
 from fedonce.learners import PCA
 from fedonce.messages import keys as crypto
 from fedonce.messages.envelope import SEALED
@@ -98,7 +98,7 @@ def test_signatures(message, keys, tmp_path):
     signed = replace(message, signature=keys["shop"].sign(message.checksum))
     path = signed.to_file(tmp_path / "m")
     name = keys["shop"].fingerprint
-    assert inspect(path)["signature"] == f"by {name}, not verified (--verify KEY)"
+    assert inspect(path)["signature"] == f"by {name}, not verified (verify)"
     assert inspect(path, verify=keys["shop"].public)["signature"] == f"verified: by {name}"
     with pytest.raises(MessageError, match=f"'shop' is not by the key {keys['bank'].fingerprint}, it names {name}"):
         inspect(path, verify=keys["bank"].public)
@@ -110,7 +110,7 @@ def test_a_sealed_message_is_opened_with_the_key_it_was_sealed_to(message, keys,
     assert inspect(path) == {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "sealed": "yes: only the receiver can read it (--key)",
+        "sealed": "yes: only the receiver can read it (key)",
     }
     opened = inspect(path, keys["bank"])
     assert (opened["sealed"], opened["bytes"]) == ("yes, opened here", path.stat().st_size)
@@ -128,7 +128,7 @@ def test_a_sealed_message_without_a_key_is_not_read(tmp_path):
     told = inspect(path)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert (told["bytes"], told["sealed"]) == (size, "yes: only the receiver can read it (--key)")
+    assert (told["bytes"], told["sealed"]) == (size, "yes: only the receiver can read it (key)")
     assert most < 10**7
 
 

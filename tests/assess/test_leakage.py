@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from fedonce.assess.leakage import ColumnLeakage, lines, reconstruct, warning
+from fedonce.assess.leakage import REMEDIES, ColumnLeakage, lines, reconstruct, warning
 from fedonce.data.table import Table
 from fedonce.errors import InputError
 from fedonce.learners import PCA
@@ -183,8 +183,8 @@ def test_the_warning_names_five_columns_and_what_to_do():
     assert warning(bad).startswith(
         "A plain attack rebuilds columns 'c7', 'c6', 'c5', 'c4', 'c3' and 3 more from the message"
     )
-    for option in ("--dim", "--bits", "--noise", "--drop"):
-        assert option in warning(bad)
+    for parameter in REMEDIES:
+        assert f"({parameter})" in warning(bad)
     assert "column 'c0' from" in warning(bad[:1])
 
 

@@ -64,6 +64,8 @@ def test_a_file_is_read_by_its_path_or_its_name(tmp_path):
         (("methods", "vary = { noise = [true] }\nmethods"), "'noise' must be a number"),
         (("methods", "config = 3\nmethods"), "'config' must be a table"),
         (("[[cases]]", "[cases]"), "with two brackets"),
+        (("methods", 'part = "tests"\nmethods'), "unknown part 'tests'; did you mean 'test'"),
+        (("methods", 'vary = { model = ["forest"] }\nmethods'), "'model' must be one of network"),
         (("methods", "seeds = 0\nmethods"), "'seeds' must be an integer of at least 1. Got 0"),
         (("methods", "folds = 2.5\nmethods"), "'folds' must be an integer"),
         (("methods", 'hosts = "some"\nmethods'), "'hosts' must be 'first', 'all' or a list"),
@@ -86,6 +88,13 @@ def test_what_is_varied_is_combined(tmp_path):
     case = load(written(tmp_path, WHOLE.replace("methods", more))).cases[0]
     assert list(case.configs()) == [{"bits": 8, "dim": d, "noise": s} for d in (1, 2) for s in (0.0, 1.0)]
     assert list(case.divisions()) == [{"biased": 0, "p": 3}, {"biased": 1, "p": 3}]
+
+
+def test_a_small_run_has_the_ends_of_what_is_varied_and_every_host_model(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.config.HOST_MODELS", ("network", "trees", "tabm"))
+    more = 'vary = { dim = [1, 2, 3], model = ["network", "trees", "tabm"] }\nmethods'
+    case = small(load(written(tmp_path, WHOLE.replace("methods", more)))).cases[0]
+    assert case.vary == {"dim": [1, 3], "model": ["network", "trees", "tabm"]}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,10 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.config import Config
 from benchmarks.data import breast_cancer, diabetes
-from benchmarks.methods import METHODS, fedonce, multiround, splitnn
+from benchmarks.methods import METHODS, estimator, fedonce, multiround, splitnn
 from benchmarks.problem import Problem
 from benchmarks.run import parties_of
-from fedonce import FedOnceClassifier, Host
+from fedonce import FedOnceClassifier, Host, InputError, Recipe
 from fedonce.datasets import Dataset
 
 QUICK = Config(dim=2, host_epochs=3, guest_epochs=1, device="cpu")
@@ -110,6 +110,47 @@ def test_the_paper_s_settings_are_the_presets():
     result = METHODS["FedOnce-L0"].run(one, QUICK, 0)
     assert result.payload == 4 * len(one.y) * 3 * 4  # float32, d = 3
     assert result.detail["learners"] == ["nat"]
+
+
+def test_the_estimator_s_methods_are_the_estimators():
+    one = problem()
+    config = replace(QUICK, learner="pca", members=2)
+    model = FedOnceClassifier(
+        one.parties,
+        host="party1",
+        learner="pca",
+        dim=2,
+        host_epochs=3,
+        recipe=Recipe(members=2),
+        device="cpu",
+        random_state=4,
+    ).fit(one.X, one.y)
+    found = METHODS["FedOnce (estimator)"].run(one, config, 4)
+    assert found.value == pytest.approx(100 * model.score(one.X_test, one.y_test))
+    assert (found.messages, found.bytes) == (model.traffic_.messages, model.traffic_.bytes)
+    assert METHODS["Solo (estimator)"].run(one, QUICK, 4).messages == 0
+    assert METHODS["Combine (estimator)"].run(one, QUICK, 4).messages == 0
+
+
+def test_the_host_s_model_is_the_one_of_the_settings(monkeypatch):
+    made = []
+    monkeypatch.setattr(estimator, "FedOnceClassifier", lambda **given: made.append(given["model"]))
+    one = problem()
+    estimator.make(one, replace(QUICK, model="network"), 0, one.parties, one.host)
+    assert made == ["network"]
+    with pytest.raises(InputError, match="'model' must be one of network"):
+        replace(QUICK, model="forest")
+
+
+def test_a_guest_with_half_of_the_rows():
+    one = problem()
+    config = replace(QUICK, half=3)
+    kept, left, common = (METHODS[name].run(one, config, 0) for name in ("Guest kept", "Guest left out", "Common rows"))
+    assert (kept.messages, left.messages, common.messages) == (4, 3, 4)
+    assert common.payload < kept.payload
+    alone = METHODS["Guest kept"].run(one, replace(config, others=False), 0)
+    assert alone.messages == 1
+    assert alone.payload < 0.7 * len(one.y) * 2  # about half of the rows, two bytes each
 
 
 def test_linear_combine_takes_categories():

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import runpy
+from dataclasses import asdict, replace
 
 import pytest
 
 from benchmarks import run as runner
 from benchmarks import store
-from benchmarks.experiment import FOLDER, load
+from benchmarks.data import digits_8x8, fetch
+from benchmarks.experiment import FOLDER, KEY, load
 from fedonce import Guest, Host, InputError
+from fedonce.datasets import SOURCES
 
 SMALL = """
 title = "Every host"
@@ -68,6 +72,41 @@ def test_every_experiment_runs_in_small(name, tmp_path):
     assert {line["method"] for line in lines} == methods
     assert all(set(line) >= LINE for line in lines)
     assert all(line["value"] is not None or line["note"] for line in lines)
+
+
+@pytest.mark.parametrize("name", ["datasets", "digits", "learners", "overlap"])
+def test_every_stored_run_is_one_that_its_experiment_asks_for_and_none_is_missing(name):
+    wanted = set()
+    for case in load(name).cases:
+        for data in case.data:
+            divided = fetch(data, {}) if data not in SOURCES else replace(digits_8x8(), parties=SOURCES[data].parties)
+            wanted |= {runner.key(asdict(cell)) for cell in runner.cells(case, data, divided)}
+    assert {runner.key(line) for line in store.read(store.RESULTS / f"{name}.jsonl")} == wanted
+
+
+def test_a_part_of_the_rows_is_part_of_a_run_s_name(small):
+    path, out = small
+    few = ("--data", "diabetes", "--methods", "Combine", "--seeds", "1")
+    assert go(path, out, *few) == go(path, out, *few, "--part", "validation") == 0
+    test, validation = store.read(out)
+    assert (test["part"], validation["part"]) == ("test", "validation")
+    assert validation["rows"] == pytest.approx(0.8 * test["rows"], abs=1)
+    assert go(path, out, *few) == 0
+    assert len(store.read(out)) == 2
+
+
+def test_lines_from_before_parts_are_found_again():
+    line = dict.fromkeys(KEY)
+    assert runner.key(line) == runner.key(line | {"part": "test"}) != runner.key(line | {"part": "validation"})
+
+
+def test_the_command_datasets_is_the_experiment(monkeypatch):
+    given = []
+    monkeypatch.setattr(runner, "main", lambda arguments: given.append(arguments) or 0)
+    monkeypatch.setattr("sys.argv", ["datasets", "--data", "phishing"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module("benchmarks.datasets", run_name="__main__")
+    assert given == [["datasets", "--data", "phishing"]]
 
 
 def test_a_run_goes_on_where_it_stopped_and_loses_the_cell_in_work_alone(small, capsys):

@@ -13,12 +13,11 @@ import pytest
 from scipy import sparse
 
 from benchmarks.config import Config
-from benchmarks.learners import digits
+from benchmarks.data import digits_8x8
 from benchmarks.methods import secureboost, wire
 from benchmarks.methods.secureboost import Rows
 from benchmarks.problem import Problem
 from fedonce import InputError
-from fedonce.data.table import Table
 from fedonce.datasets import Dataset
 from fedonce.errors import FedOnceError
 
@@ -158,7 +157,7 @@ def test_a_host_without_guests_sends_nothing():
 
 
 def test_images_are_left_out():
-    data = digits()
+    data = digits_8x8()
     problem = Problem(data, data.parties, "party1", *data.split(0))
     for run in (secureboost.run, secureboost.run_comm):
         result = run(problem, Config(), 0)
@@ -167,8 +166,8 @@ def test_images_are_left_out():
 
 
 def test_categories_are_numbered_by_the_training_rows():
-    train = Table.of(pa.table({"film": ["b", "a", None, "b"], "year": [1.0, None, 3.0, 4.0]}))
-    test = Table.of(pa.table({"film": ["c", "b", None], "year": [7.0, 8.0, None]}))
+    train = pa.table({"film": ["b", "a", None, "b"], "year": [1.0, None, 3.0, 4.0]})
+    test = pa.table({"film": ["c", "b", None], "year": [7.0, 8.0, None]})
     rows, later = secureboost.encode(train, test)
     assert rows.dtype == later.dtype == np.float32
     np.testing.assert_array_equal(rows, [[1, 1], [0, np.nan], [np.nan, 3], [1, 4]])
@@ -176,7 +175,7 @@ def test_categories_are_numbered_by_the_training_rows():
 
 
 def test_zeros_of_sparse_tables_are_numbers():
-    rows, _ = secureboost.encode(Table.of(sparse.eye_array(3)), Table.of(sparse.eye_array(3)))
+    rows, _ = secureboost.encode(sparse.eye_array(3), sparse.eye_array(3))
     np.testing.assert_array_equal(rows, np.eye(3))
 
 

@@ -140,7 +140,7 @@ def test_a_request_that_cannot_be_written_leaves_no_state(folder):
 def test_a_guest_refuses_what_it_did_not_agree_to(folder):
     run(*ASK)
     refused(MessageError, "at most 3 are allowed", *ANSWER, "--at-most", 3)
-    refused(MessageError, "agree on one (--normalise-ids)", *ANSWER, *ALIKE)
+    refused(MessageError, "agree on one (forms)", *ANSWER, *ALIKE)
     assert not (folder / "answer").exists()
 
 

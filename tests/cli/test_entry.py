@@ -3,11 +3,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from typer.testing import CliRunner
 
-from fedonce import InputError, MessageError, __version__
+from fedonce import FedOnceClassifier, InputError, MessageError, __version__
 from fedonce.cli import entry
 
 
@@ -26,6 +27,7 @@ def test_demo_prints_and_writes(tmp_path, monkeypatch):
     from fedonce.demo import digits
 
     monkeypatch.setattr(digits, "methods", lambda: {name: quick(kind) for name, kind in KINDS.items()})
+    monkeypatch.setattr(digits, "FedOnceClassifier", partial(FedOnceClassifier, host_epochs=1))
     done = CliRunner().invoke(entry.app, ["demo", "--out", str(tmp_path / "new" / "folder"), "--json", "--quiet"])
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
@@ -37,7 +39,7 @@ KINDS = {"Solo": 1, "FedOnce (pca)": 2}
 
 
 def quick(k):
-    return "test", {"parties": k, "learner": "pca", "host_epochs": 1}
+    return "test", {"parties": k, "learner": "pca"}
 
 
 def test_out_must_be_a_folder(tmp_path):

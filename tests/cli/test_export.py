@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.jobs.test_steps import command, done, make_office, refused, told
+from tests.jobs.office import command, done, make_office, refused, told
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

@@ -8,7 +8,7 @@ import pytest
 
 from fedonce import Guest, Representation
 from fedonce.messages import keys
-from tests.jobs.test_steps import FIT_SHOP, N, command, done, make_tables, refused, told
+from tests.jobs.office import FIT_SHOP, N, command, done, make_tables, refused, told
 
 MESSAGE = "representation.fedonce"
 PUBLIC = '[bounds]\nspent = [-200, 200]\nvisits = [0, 9]\n[categories]\nkind = ["food", "toys"]\n'
@@ -166,7 +166,7 @@ def test_help_is_in_groups(office, monkeypatch, line):
 def test_hashes_without_a_key_are_warned_of(fresh):
     result = command(fresh, "guest fit shop.csv --id who --name shop --out new --quiet")
     assert "warning: The message of party 'shop' names rows by hashes without a key" in result.err
-    assert "fedonce keys secret" in result.err
+    assert "Share a secret (--secret), or agree on rows by an alignment (--rows)." in result.err
 
 
 def test_a_secret_that_others_can_read_is_warned_of(fresh):
@@ -220,7 +220,7 @@ def test_rows_of_an_alignment(fresh):
         ("--type nosuch=number", 3, ("no column 'nosuch'", "--type")),
         ("--type kind=number", 3, ("'kind' of shop.csv", "must hold numbers")),
         ("--id nobody", 3, ("shop.csv", "no id column 'nobody'")),
-        ("--plain-ids", 3, "Give --secret or --plain-ids, not both"),
+        ("--plain-ids", 3, "Give a secret (--secret) or plain ids (--plain-ids), not both"),
         ("--normalise-ids upper", 3, "trim, lower, nfkc"),
         ("--secret bank.key", 3, "bank.key is a key of one party, not a secret"),
         ("--sign none.key", 3, "none.key cannot be read"),
@@ -229,11 +229,11 @@ def test_rows_of_an_alignment(fresh):
         ("--epsilon 1", 3, "Column 'spent' of party 'shop' has no bounds"),
         ("--epsilon 1 --learner nat --public public.toml", 5, "'nat' cannot keep a privacy budget"),
         ("--epsilon 1 --noise 1 --public public.toml", 3, "'noise' parameter of Guest must be 0 with a privacy budget"),
-        ("--epsilon 1 --plan plan.json", 3, "Give --plan or --epsilon, not both"),
-        ("--delta 0.1", 3, "Give --delta with --epsilon"),
+        ("--epsilon 1 --plan plan.json", 3, "Give a plan (--plan) or a budget (--epsilon), not both"),
+        ("--delta 0.1", 3, "Give delta (--delta) with a budget (--epsilon)"),
         ("--plan none.json", 3, "plan none.json cannot be read"),
         ("--public none.toml --epsilon 1", 3, "none.toml cannot be read"),
-        ("--public public.toml", 3, "no privacy budget that --public could serve"),
+        ("--public public.toml", 3, "no privacy budget that public knowledge (--public) could serve"),
     ],
 )
 def test_options_that_cannot_be(office, tmp_path, options, code, said):
@@ -248,7 +248,7 @@ def test_usage(office, line):
 
 
 def test_options_about_ids_need_ids(fresh):
-    refused(fresh, 3, "Name the column of ids with --id", "guest fit shop.csv --name shop --out new --plain-ids")
+    refused(fresh, 3, "Name the column of ids (--id)", "guest fit shop.csv --name shop --out new --plain-ids")
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 
 from fedonce import Host, Representation, read_table
 from fedonce.engine import files as files_engine
-from fedonce.hostmodels.network import PAPER, TABLES
+from fedonce.hostmodels.recipe import PAPER, TABLES
 from fedonce.messages import envelope
 from fedonce.party import storage
-from tests.jobs.test_steps import FIT_BANK, FIT_SHOP, SHOP, UTILITY, N, command, done, make_office, refused, told
+from tests.jobs.office import FIT_BANK, FIT_SHOP, SHOP, UTILITY, N, command, done, make_office, refused, told
 
 MESSAGE = "representation.fedonce"
 NEW = FIT_BANK.replace("--out bank", "--out new")
@@ -97,7 +97,7 @@ def test_refit_alone_gives_the_same_model(fresh):
 )
 def test_refit_reads_the_table_as_before(office, option):
     line = f"host fit bank.csv --out bank --refit --secret secret {option}"
-    refused(office, 3, f"Leave {option.split()[0]} out with --refit", line)
+    refused(office, 3, ("trained again (--refit)", f"leave this out ({option.split()[0]})"), line)
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
@@ -138,9 +138,9 @@ def test_a_guest_that_is_missing_is_an_error(office, tmp_path, step):
     said = (
         "At least 1 guest of the training (shop)",
         "'shop' has sent no message (75.0 % in training)",
-        "--min-guests 0",
+        "(--min-guests 0)",
     )
-    refused(office, 6, (*said, "--min-overlap S", "--allow-absent"), line)
+    refused(office, 6, (*said, "(--min-overlap)", "--allow-absent"), line)
     assert not list(tmp_path.iterdir())
     for enough in ("--allow-absent", "--min-guests 0"):
         assert told(office, f"{line} {enough}")["absent"] == ["shop"]
@@ -175,7 +175,6 @@ def test_the_share_at_training_is_kept(fresh):
     """Predictions of other rows, and models stored before it had a name of its own, do not lose it."""
     host = Host.load(fresh / "bank")
     assert host.overlap == host.trained_overlap == {"shop": 0.75}
-    host.secret = bytes.fromhex((fresh / "secret").read_text())
     own = read_table(fresh / "bank.csv", id="customer", types=host.reading.types)
     host.predict(own.pop("default")[1].take(slice(0, 30)), [])
     assert (host.overlap, host.trained_overlap) == ({"shop": 0.0}, {"shop": 0.75})
@@ -361,9 +360,7 @@ def test_others_in_the_inbox_do_not_matter(fresh):
 
 
 def test_keys_of_guests_that_are_not_there(fresh):
-    refused(
-        fresh, 4, ("keys to verify 'shpo' and none for it", "--verify shop=KEY"), f"{NEW} {SHOP} --verify shpo=shop.pub"
-    )
+    refused(fresh, 4, ("keys to verify 'shpo' and none for it", "(--verify)"), f"{NEW} {SHOP} --verify shpo=shop.pub")
     predict = f"host predict bank.csv {OPEN} --out out.csv --quiet --allow-absent"
     assert command(fresh, f"{predict} --verify shop=shop.pub").err == ""  # a guest of the model, absent today
     assert "warning: There is a key to verify 'utility'" in command(fresh, f"{predict} --verify utility=shop.pub").err
@@ -419,14 +416,14 @@ def test_a_message_under_the_hosts_name_does_not_stop_the_others(fresh):
 def test_limits_of_messages(fresh):
     done(fresh, "guest fit shop.csv --id who --name shop --out wide --secret secret --dim 3")
     wide = f"--guest wide/{MESSAGE}"
-    refused(fresh, 4, "3 values per row, and the limit is 2 (max_dim)", f"{NEW} {wide} --max-dim 2")
+    refused(fresh, 4, "3 values per row, and the limit is 2 (--max-dim)", f"{NEW} {wide} --max-dim 2")
     refused(fresh, 4, "the limit is 1 KB (max_message)", f"{NEW} {wide} --max-message 1KB")
-    refused(fresh, 4, ("'shop'", "limit is 1 KB (max_memory)", "raise the limit"), f"{NEW} {wide} --max-memory 1KB")
+    refused(fresh, 4, ("'shop'", "limit is 1 KB (--max-memory)", "raise the limit"), f"{NEW} {wide} --max-memory 1KB")
     refused(fresh, 3, "A size must be like", f"{NEW} {wide} --max-message much")
     done(fresh, f"{NEW} {wide} --max-dim 3 --max-message 1MB --max-memory 1MB")
     predict = f"host predict bank.csv --model new --secret secret {wide} --out out.csv"
-    refused(fresh, 4, "limit is 2 (max_dim)", f"{predict} --max-dim 2")
-    refused(fresh, 4, "limit is 1 KB (max_memory)", f"{predict} --max-memory 1KB")
+    refused(fresh, 4, "limit is 2 (--max-dim)", f"{predict} --max-dim 2")
+    refused(fresh, 4, "limit is 1 KB (--max-memory)", f"{predict} --max-memory 1KB")
     refused(fresh, 4, "limit is 1 KB", f"{predict} --max-message 1KB")
     done(fresh, predict)
 
@@ -434,8 +431,8 @@ def test_limits_of_messages(fresh):
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        ("--expect shop", 3, "Say with --inbox DIR"),
-        ("--deadline 2h", 3, "or leave --deadline out"),
+        ("--expect shop", 3, "Say in which folder messages arrive (--inbox)"),
+        ("--deadline 2h", 3, "or wait for nobody (--deadline)"),
         ("--inbox nowhere", 3, "inbox nowhere is no folder"),
         ("--deadline soon", 3, "Got 'soon'"),
         ("", 6, "nobody did"),
@@ -467,8 +464,8 @@ def test_usage_and_what_is_missing(office, tmp_path):
     assert command(office, "host fit bank.csv").code == 2
     assert command(office, "host predict bank.csv --model bank").code == 2
     fit = f"host fit bank.csv --epochs 1 --out {tmp_path / 'new'} {SHOP}"
-    refused(office, 3, "Say which column to predict, with --label COLUMN", f"{fit} --id customer")
-    refused(office, 4, "name the file of the secret (--secret)", f"{fit} --id customer --label default")
+    refused(office, 3, "Say which column is to be predicted (--label)", f"{fit} --id customer")
+    refused(office, 4, "hashed with a secret; give it (--secret)", f"{fit} --id customer --label default")
     refused(office, 4, "(--id)", f"{fit} --label default --secret secret")
     refused(office, 4, "(--secret)", f"host predict bank.csv --model bank {SHOP} --out {tmp_path}/out.csv")
     refused(office, 3, "must end in one of .csv", f"host predict bank.csv {OPEN} --out {tmp_path}/out.doc")

@@ -12,9 +12,10 @@ from rich.table import Table
 
 from fedonce import InputError
 from fedonce.cli import terminal
+from fedonce.cli.options import pairs
 from fedonce.cli.terminal import Guarded, Printer, guarded, one_line, progress, show, to_json, warn
 from fedonce.errors import FedOnceWarning
-from fedonce.system.text import duration, names, pairs
+from fedonce.system.text import duration, names
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("30m", 1800), ("2h", 7200), ("1d", 86400), ("0.5", 0.5)])

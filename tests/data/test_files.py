@@ -5,7 +5,6 @@ import gzip
 import os
 from contextlib import nullcontext
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,7 @@ from fedonce.data.files import check_ending, read_table, sources, write_table
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning
-from fedonce.jobs import steps
+from fedonce.jobs import TableSource
 
 TEXT = "id,age,city,member,since,spent\n007,31,Ulm,true,2024-01-31,1.5\n8 ,45,,False,,NA\nx,27,Ulm,TRUE,2020-02-29 12:00,-2e3\n"
 
@@ -209,8 +208,8 @@ def test_columns_in_the_order_asked_for(file):
         ({"id": "id", "columns": ["id"]}, "'columns' parameter of read_table must be different columns"),
         ({"columns": ["age", "age"]}, "'columns' parameter"),
         ({"columns": "age"}, "a list of names. Got 'age'"),
-        ({"types": {"age": "float"}}, "'age' of .*type 'float' .--type.*one of number, category, boolean, date."),
-        ({"types": {"agee": "number"}}, "no column 'agee' to give a type .--type.*did you mean 'age'"),
+        ({"types": {"age": "float"}}, "'age' of .*type 'float' .types.*one of number, category, boolean, date."),
+        ({"types": {"agee": "number"}}, "no column 'agee' to give a type .types.*did you mean 'age'"),
         ({"types": {"city": "number"}}, "Column 'city' of .*shop.csv .* has 'Ulm' in row 1, and must hold numbers"),
         ({"types": {"age": "boolean"}}, "has '31' in row 1, and must hold booleans"),
         ({"types": {"spent": "date"}}, "has '1.5' in row 1, and must hold dates"),
@@ -480,7 +479,7 @@ def test_the_work_grows_with_the_columns_and_not_with_their_square(monkeypatch):
     names = [Name(f"column {j}") for j in range(n)]
     monkeypatch.setitem(sources.SOURCES, "csv", lambda path, whose: Wide(path, whose, names))
     Name.compared = 0
-    table, _ = steps.read(Path("wide.csv"), "shop", names[0], None, names[1], [f"{names[2]}=number"])
+    table, _ = TableSource("wide.csv", names[0], None, [names[1]], {names[2]: "number"}).read("shop")
     assert len(table.names) == n - 2
     again = Reading(names[0], tuple(names[2:]), dict.fromkeys(names[2:], "number"))
     assert again.read("wide.csv", "shop").n_rows == 2

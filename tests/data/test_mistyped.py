@@ -31,7 +31,7 @@ def test_one_typo_among_numbers_is_told(typo):
     assert said.startswith(
         f"column 'income' of {typo} (party 'bank'): 2,999 of 3,000 values are numbers; row 1,204 is '1.2O', "
     )
-    assert "Force it with --type income=number" in said
+    assert "Give the column its type (types), as in income=number" in said
 
 
 def test_forced_it_is_an_error_and_meant_it_is_text(typo):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import asdict, fields
 
@@ -16,6 +17,7 @@ from fedonce.datasets import SOURCES
 from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS, make
 from fedonce.messages import codecs
+from fedonce.training.checkpoints import Progress
 from tests.conftest import ROOT, make_table
 
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "learners.md").read_text(), re.DOTALL)
@@ -72,6 +74,16 @@ def test_own_network():
     assert model.representations_["shop"].dim == 8
 
 
+def test_own_loss():
+    X, y = make_table()
+    code = next(block for block in BLOCKS if "class Denoiser" in block)
+    model = last_expression(code).set_params(host_epochs=1, random_state=0).fit(X, y)
+    told, learner = [], model.learner
+    message = Guest("shop", learner, dim=3).learn(X, progress=Progress(lambda *line: told.append(line)))
+    assert (message.learner, told[-1]) == ("denoiser", (20, 20, "denoiser"))
+    assert Guest("shop", learner, dim=3).learn(X).to_bytes() == message.to_bytes()
+
+
 def test_messages_by_hand(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = make_table()
@@ -114,15 +126,35 @@ def test_datasets_load_and_train(data_folder, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("phishing 0.9")
 
 
+def values(code: str, **names) -> list:
+    """Run a block of the documentation and return what its expressions are worth, in their order."""
+    found = []
+    for line in ast.parse(code).body:
+        if isinstance(line, ast.Expr):
+            found.append(eval(ast.unparse(line), names))  # noqa: S307 - our own documentation
+        else:
+            exec(ast.unparse(line), names)
+    return found
+
+
 def test_divisions(rng):
-    code = re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[1]
     pytest.importorskip("xgboost")
-    exec(code, {"X_train": rng.standard_normal((100, 60)), "y_train": rng.integers(0, 2, 100)})
+    code = re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[1]
+    rows, labels = rng.standard_normal((100, 60)), rng.integers(0, 2, 100)
+    even, tiles, views, biased, _ = values(code, X_train=rows, y_train=labels)
+    assert [len(even), len(tiles), len(biased)] == [10, 4, 2]
+    assert {pixels.shape for pixels in tiles.values()} == {(1, 14, 14)}
+    assert {name: len(columns) for name, columns in views.items()} == {"CH": 64, "CORR": 144}
+    assert sorted(column for columns in biased.values() for column in columns) == list(range(60))
 
 
 def test_presets_and_embeddings():
-    exec(re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[2], {})
-    exec(BLOCKS[2], {})
+    phishing, movielens, mnist, numbers = values(re.findall(r"```python\n(.*?)```", DATASETS, re.DOTALL)[2])
+    assert phishing.get_params()["dim"] > 0
+    assert movielens["host"] == "auxiliary"
+    assert (mnist["epsilon"], mnist["dim"]) == (2, numbers.dim)
+    (regressor,) = values(BLOCKS[3])
+    assert regressor.recipe.network.embeddings == (32, 32)
 
 
 def test_the_table_of_data_sets_is_that_of_the_sources():

@@ -157,7 +157,9 @@ def test_exact_figures_of_the_readme(walked, figure):
 GUIDE = (ROOT / "docs" / "parties.md").read_text()
 
 
-def test_the_guide_runs_in_python(walked, tmp_path, monkeypatch):
+@pytest.fixture
+def guide(walked, tmp_path, monkeypatch):
+    """A folder with the files that the guide's code reads, and its blocks."""
     folder, _ = walked
     (tmp_path / "post").mkdir()
     for source, target in [
@@ -169,12 +171,24 @@ def test_the_guide_runs_in_python(walked, tmp_path, monkeypatch):
     ]:
         shutil.copy(folder / source, tmp_path / target)
     monkeypatch.chdir(tmp_path)
+    return re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def test_the_guide_runs_in_python(guide):
     names: dict = {}
-    code = re.search(r"```python\n(.*?)```", GUIDE, re.DOTALL)[1]
-    exec(code.replace('run="spring", secret', 'run="spring", epochs=1, secret'), names)
+    exec(guide[0].replace('run="spring", secret', 'run="spring", epochs=1, secret'), names)
     assert names["fitted"].absent == ("utility",)
     assert names["fitted"].overlap["shop"] == pytest.approx(0.71, abs=0.01)
     assert set(names["predictions"]) == {"no", "yes"}
+
+
+def test_the_jobs_of_the_guide_run(guide, tmp_path):
+    names: dict = {}
+    exec(guide[1].replace('Fitting(run="spring")', 'Fitting(run="spring", epochs=1)'), names)
+    assert names["trained"].fitted.overlap["shop"] == pytest.approx(0.71, abs=0.01)
+    assert names["trained"].as_json()["bytes"] == names["learnt"].as_json()["bytes"]
+    assert set(names["predicted"].columns()["prediction"]) == {"no", "yes"}
+    assert (tmp_path / "predictions.csv").read_text().startswith("customer,prediction,")
 
 
 def test_public_knowledge_of_the_guide(walked, tmp_path):

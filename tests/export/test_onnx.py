@@ -13,9 +13,9 @@ from fedonce.data.preparation import Public
 from fedonce.data.table import Table
 from fedonce.errors import InputError
 from fedonce.export.onnx import export_guest, export_host
-from fedonce.hostmodels.network import Recipe
+from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import NAT, PCA, Learner, Patches
-from fedonce.party import Guest, Host, Tuned
+from fedonce.party import FineTuning, Guest, Host
 from fedonce.privacy.budget import Purse, calibrate
 from fedonce.privacy.noise import SecretRandom
 from fedonce.training.networks import NCF
@@ -92,10 +92,10 @@ def test_what_rounds_changed_is_in_the_file(tmp_path, alone):
     guest = Guest("shop", learner="pca", dim=3)
     guest.learn(X)
     torch.manual_seed(0)
-    guest.tuned = Tuned(nn.Linear(8, 3), alone)
+    guest.adopt(replace(guest.state, fine_tuning=FineTuning(nn.Linear(8, 3), alone)))
     rows = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
     given = run(export_guest(guest, tmp_path / "guest.onnx"), rows=rows)
-    network = guest.tuned.network(torch.from_numpy(rows)).detach().numpy()
+    network = guest.fine_tuning.network(torch.from_numpy(rows)).detach().numpy()
     learnt = 0 if alone else guest.learner.transform(rows, torch.device("cpu"))
     np.testing.assert_allclose(given, network + learnt, atol=1e-5)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from fedonce.federation.answer import Responder
 from fedonce.federation.request import Request
 
@@ -16,13 +14,6 @@ TRAINING = 45.0  # seconds for the host to start and to train, on a busy machine
 def slow_run(federation, deadline: str = "150s", name: str = "run.toml", **settings):
     """Write a run in which the shop takes long, and the telco does not."""
     return federation.write_run(name, **{"deadline": deadline, "silence": "15s", "guest": {"shop": SLOW}} | settings)
-
-
-def waited(federation, out: str = "bank") -> float:
-    """Return how long a host waited for its guests, from its start to the last news of them."""
-    times = [event["time"] for event in federation.events(out) if event["stage"] in ("start", "learn")]
-    first, last = (np.datetime64(each.removesuffix("+00:00")) for each in (times[0], times[-1]))
-    return float((last - first) / np.timedelta64(1, "s"))
 
 
 def news(federation, guest: str, out: str = "bank") -> list[dict]:

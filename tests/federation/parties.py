@@ -16,12 +16,18 @@ from pathlib import Path
 
 import numpy as np
 import psutil
+import pytest
 
-from fedonce.federation.flare import sites
+from fedonce.federation.flare import sessions, site_processes, sites
 from fedonce.federation.flare.kits import make_kits, open_kit
 
 FEDONCE = [sys.executable, "-m", "fedonce.cli"]
 COLUMNS = {"bank": (0, 4), "shop": (4, 8), "telco": (8, 12), "cinema": (12, 16)}
+
+
+def slow(*values):
+    """Return values of a parameter whose tests run in `make test-federation-all` alone."""
+    return [pytest.param(value, marks=pytest.mark.slow_federation) for value in values]
 
 
 def free_port() -> int:
@@ -82,7 +88,7 @@ class Parties:
 
     def processes(self, name: str) -> list[psutil.Process]:
         """The party's process and its job processes."""
-        return [each for each in sites._processes(self.kit(name)) if each.is_running()]
+        return [each for each in site_processes.processes_of(self.kit(name)) if each.is_running()]
 
     def signal(self, name: str, number: int) -> None:
         for process in self.processes(name):
@@ -168,7 +174,7 @@ class Parties:
         path = self.folder / out / "federation" / "events.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def wait_for(self, guest: str, state: str, out: str = "bank", timeout: float = 60, **values) -> dict:
+    def wait_for(self, guest: str, state: str, out: str = "bank", timeout: float = 120, **values) -> dict:
         """Wait until a guest stands somewhere, as the host's events tell, and return that event."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -200,7 +206,7 @@ class Parties:
             time.sleep(0.3)
         raise AssertionError(f"job processes stay: {busy}")
 
-    def wait_until(self, is_so, what: str, timeout: float = 60):
+    def wait_until(self, is_so, what: str, timeout: float = 120):
         """Wait until a function returns something true, and return that."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
@@ -220,11 +226,11 @@ class Parties:
 
     def jobs(self) -> dict[str, str]:
         """Return jobs that the server has not finished, with their state."""
-        session = sites.open_session(self.kit("bank"))
+        session = sessions.open_session(self.kit("bank"))
         try:
             listed = session.list_jobs()
         finally:
-            sites.close_session(session)
+            sessions.close_session(session)
         found = {str(job["job_name"]): str(job["status"]) for job in listed}
         return {name: status for name, status in found.items() if not status.startswith("FINISHED")}
 

@@ -434,8 +434,8 @@ def test_a_refusal_by_the_attack_leaves_a_budget_unspent(tmp_path):
 
 def test_a_wide_table_is_attacked_with_fewer_rows(tmp_path, monkeypatch):
     attacked = []
-    attack = tasks.steps.attack
-    monkeypatch.setattr(tasks.steps, "attack", lambda *given: attacked.append(given[2]) or attack(*given))
+    attack = tasks.guest_job.rebuild
+    monkeypatch.setattr(tasks.guest_job, "rebuild", lambda *given: attacked.append(given[2]) or attack(*given))
     a_responder(tmp_path).answer(asks())
     monkeypatch.setattr(tasks, "ATTACKED", 12_000)
     a_responder(tmp_path).answer(asks(run="second"))
@@ -446,7 +446,7 @@ def test_what_the_owner_is_told(tmp_path):
     responder = a_responder(tmp_path, policy="max_rounds = 60\n")
     responder.answer(asks())
     responder.answer(asks(run="second"))
-    found = allowance.told(responder.policy(), Record(responder.kit / ANSWERS).look())
+    found = allowance.as_json(responder.policy(), Record(responder.kit / ANSWERS).look())
     assert (found["learnings"], found["values_per_row"], found["max_values_per_row"]) == (2, 4, 64)
     assert found["runs"] == {"churn": {"learnings": 1, "rounds": 0}, "second": {"learnings": 1, "rounds": 0}}
     assert [each["run"] for each in found["last"]] == ["churn", "second"]

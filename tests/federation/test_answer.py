@@ -299,7 +299,7 @@ def test_rounds_end_where_the_guest_agreed_to(responder):
     rounds.answer({"word": "close"})
     kept = responder.kept(rounds.request.fingerprint)
     assert (kept / ASKED).exists()
-    assert fedonce.Guest.load(kept).tuned is not None
+    assert fedonce.Guest.load(kept).fine_tuning is not None
 
 
 def plan_of(epsilon=4.0):
@@ -334,7 +334,7 @@ def test_rounds_set_nothing_else(responder):
     with pytest.raises(Refused, match="nothing else"):
         responder.open_rounds(request)
     started = responder.open_rounds(replace(request, rounds={"rounds": 3, "start": "random"}))
-    assert not started.party.tuned.alone  # from what was learnt, whatever the host says
+    assert not started.party.fine_tuning.alone  # from what was learnt, whatever the host says
 
 
 def test_rounds_are_refused_by_default(responder):

@@ -47,10 +47,12 @@ def test_the_tests_that_are_named_exist():
 
 
 def test_the_run_file_and_the_policy_can_be_read(tmp_path):
-    for kind, read in (("run", RunFile.read), ("policy", Policy.read)):
+    for kind in ("run", "policy"):
         (text,) = re.findall(rf"```toml {kind}\n(.*?)```", PAGES["federation"], re.DOTALL)
         (tmp_path / f"{kind}.toml").write_text(text)
-        read(tmp_path / f"{kind}.toml")
+    run, policy = RunFile.read(tmp_path / "run.toml"), Policy.read(tmp_path / "policy.toml")
+    assert run.kit.name in (policy.hosts or [])
+    assert run.dim <= policy.max_dim
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "docs" / "federation.md"], ids=lambda path: path.name)

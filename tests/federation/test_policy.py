@@ -10,7 +10,7 @@ import pytest
 from fedonce import learners
 from fedonce.errors import InputError
 from fedonce.federation import policy as policies
-from fedonce.federation.policy import DEFAULT_POLICY, KEYS, PLAN_LIMIT, Policy
+from fedonce.federation.policy import DEFAULT_POLICY, KEYS, LONGEST_PLAN, Policy
 from fedonce.federation.request import Request
 from fedonce.privacy.budget import Task, calibrate
 from fedonce.rounds.settings import LEAST_BITS
@@ -272,7 +272,7 @@ def test_forged_plans(plan):
         '{"fedonce plan": 1}',
     ):
         assert len(refused(Policy(), replace(LEARN, plan=bad), "its privacy plan cannot be used")) < 500
-    refused(Policy(), replace(LEARN, plan=" " * PLAN_LIMIT + text), "characters")
+    refused(Policy(), replace(LEARN, plan=" " * LONGEST_PLAN + text), "characters")
 
 
 def test_predictions():

@@ -25,7 +25,7 @@ from fedonce.export.onnx import export_host
 from fedonce.hostmodels import HOST_MODELS, Facts, HostModel, NetworkModel, make
 from fedonce.party import storage
 from tests.conftest import make_table
-from tests.jobs.test_steps import FIT_BANK, SHOP, done, make_office, refused, told
+from tests.jobs.office import FIT_BANK, SHOP, done, make_office, refused, told
 from tests.test_layers import IMPORTS
 
 X, Y = make_table(200)
@@ -214,13 +214,16 @@ def test_outputs_of_another_shape_are_refused(monkeypatch):
         host.predict(X[:, :4], [message])
 
 
-def test_nobody_but_recipes_and_their_audit_knows_the_network():
-    parts = {f"fedonce.hostmodels.{name}" for name in ("network", "network_model", "private_network")}
-    knows = {
-        module for module, names in IMPORTS.items() if names & parts and not module.startswith("fedonce.hostmodels")
-    }
+def knowing(*names):
+    parts = {f"fedonce.hostmodels.{name}" for name in names}
+    return {each for each, names in IMPORTS.items() if names & parts and not each.startswith("fedonce.hostmodels")}
+
+
+def test_nobody_knows_the_network_and_few_its_recipes():
+    assert knowing("network", "network_model", "private_network", "overlap", "length") == set()
     hints = {"fedonce.estimators.base"}  # of its parameter `recipe`
-    assert knows == {"fedonce", "fedonce.presets", "fedonce.cli.privacy", "fedonce.assess.audit_report"} | hints
+    known = {"fedonce", "fedonce.presets", "fedonce.cli.privacy", "fedonce.assess.audit_report"}
+    assert knowing("recipe") == known | hints
 
 
 def test_the_network_states_the_facts_of_the_table():

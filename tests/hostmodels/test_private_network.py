@@ -31,8 +31,8 @@ from fedonce import (
 )
 from fedonce.data.preparation import Public
 from fedonce.hostmodels import NetworkModel, private_network
-from fedonce.hostmodels.network import PAPER, PRIVATE_CLASSES
 from fedonce.hostmodels.plan import plan as make_plan
+from fedonce.hostmodels.recipe import PAPER, PRIVATE_CLASSES
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Purse

@@ -15,7 +15,7 @@ from fedonce import Guest, Host, Representation
 from fedonce.messages import keys
 from fedonce.party import storage
 from fedonce.rows.alignment import AgreedRows, State, finish, respond
-from tests.jobs.test_steps import command, done
+from tests.jobs.office import command, done
 from tests.kills import Kill, Killed
 
 pytest.importorskip("private_set_intersection")

@@ -213,7 +213,7 @@ def test_forged_messages_never_crash_the_host_or_inspect(messages, table):
             assert describe_message(message, 1, "file")["party"] == message.party
         host = Host("bank", epochs=1, secret=SECRET)
         with suppress(FedOnceError):
-            host.dims = {message.party: message.dim}
+            host.adopt(replace(host.state, dims={message.party: message.dim}))
             host.arrange(own, [message])
             if trained < 25:
                 host.aggregate(own, label, [message])

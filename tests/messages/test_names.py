@@ -67,5 +67,5 @@ def test_a_host_takes_no_message_of_such_a_party_but_of_those_it_has():
     host = Host("bank", epochs=1)
     with pytest.raises(MessageError, match="party's name must be ASCII.*looks like 's'"):
         host.aggregate(X[:, :4], y, [message])
-    host.dims = {DZE: 2}  # a model of before is trained again
+    host = Host("bank", epochs=1, known=[DZE])  # a model of before is trained again
     host.aggregate(X[:, :4], y, [message])

@@ -128,7 +128,7 @@ def test_check_warns_or_refuses_by_name(rows, caplog):
     odd = guest.represent(rows * 100)
     with pytest.warns(FedOnceWarning, match=r"party 'shop': \d+ % of its values lie at or beyond"):
         drift.check({"shop": seen}, [odd])
-    with pytest.raises(MessageError, match=r"party 'shop' is refused \(--strict\): \d+ % of its values"):
+    with pytest.raises(MessageError, match=r"party 'shop' is refused \(strict\): \d+ % of its values"):
         drift.check({"shop": seen}, [odd], strict=True)
     drift.check({"shop": seen}, [guest.represent(rows[:7])], strict=True)
     with caplog.at_level(logging.DEBUG, "fedonce.party.drift"), warnings.catch_warnings():

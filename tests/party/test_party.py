@@ -56,7 +56,7 @@ def test_the_guests_values_take_no_more_memory_than_allowed():
         host.aggregate(own, y, [one])
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
-    host.max_memory = None
+    host = Host("bank", epochs=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fedonce.system.sizes.machine_memory", lambda: 4 * 10**9)
         with pytest.raises(InputError, match="the limit is 1 GB .a quarter of this machine's memory."):

@@ -9,18 +9,23 @@ TRAINED = {"shop": 0.8, "telco": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("now", "needed"),
+    ("now", "needed", "less"),
     [
-        ({"shop": 0.4, "telco": 0.5}, Needed()),
-        ({"shop": 0.0, "telco": 0.0}, Needed(min_overlap=0)),
-        ({"telco": 0.5}, Needed(min_guests=1)),
-        ({"shop": 0.1, "telco": 0.3}, Needed(min_guests=1, min_overlap=0.3)),
-        ({}, Needed(min_guests=0)),
-        ({}, Needed(allow_absent=True)),
+        ({"shop": 0.4, "telco": 0.5}, Needed(), {"shop": 0.39, "telco": 0.5}),
+        ({"shop": 0.0, "telco": 0.0}, Needed(min_overlap=0), {"shop": 0.0}),
+        ({"telco": 0.5}, Needed(min_guests=1), {"telco": 0.49}),
+        ({"shop": 0.1, "telco": 0.3}, Needed(min_guests=1, min_overlap=0.3), {"shop": 0.1, "telco": 0.29}),
     ],
 )
-def test_enough(now, needed):
+def test_just_enough(now, needed, less):
     check_present(TRAINED, now, needed)
+    with pytest.raises(AbsentPartyError):
+        check_present(TRAINED, less, needed)
+
+
+@pytest.mark.parametrize("needed", [Needed(min_guests=0), Needed(allow_absent=True)])
+def test_nobody_is_needed(needed):
+    assert check_present(TRAINED, {}, needed) is None
 
 
 @pytest.mark.parametrize(
@@ -32,7 +37,7 @@ def test_enough(now, needed):
             "At least 2 guests of the training .shop, telco. must be there, with half of its share .* and 0 are",
         ),
         ({"shop": 0.39, "telco": 1}, None, r"and 1 is; .* 'shop' has 39.0 % of the rows \(80.0 % in training\)\. Ask"),
-        ({"shop": 0.8}, None, r"'telco' has sent no message \(100.0 % in training\)\. Ask .*--min-guests 1"),
+        ({"shop": 0.8}, None, r"'telco' has sent no message \(100.0 % in training\)\. Ask .*min_guests=1"),
         ({"shop": 0.0}, Needed(min_overlap=0), "'telco' has sent no message"),
         ({"shop": 0.5, "telco": 0.5}, Needed(1, 0.6), "with 60.0 % of the rows or more, and 0 are"),
     ],
@@ -40,7 +45,7 @@ def test_enough(now, needed):
 def test_too_few(now, needed, said):
     with pytest.raises(AbsentPartyError, match=said) as error:
         check_present(TRAINED, now, needed)
-    assert "--allow-absent" in str(error.value)
+    assert "allow_absent" in str(error.value)
 
 
 def test_reasons_are_told():
@@ -52,7 +57,7 @@ def test_reasons_are_told():
 
 def test_a_host_alone_needs_nobody():
     check_present({}, {})
-    with pytest.raises(InputError, match="--min-guests 1 .* trained with 0 .the host alone."):
+    with pytest.raises(InputError, match="At least 1 guests .min_guests. .* trained with 0 .the host alone."):
         check_present({}, {}, Needed(1))
 
 

@@ -33,8 +33,8 @@ from fedonce import (
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.hostmodels import NetworkModel
-from fedonce.hostmodels.network import PAPER, PRIVATE_CLASSES, PRIVATE_NUMBERS
 from fedonce.hostmodels.plan import plan as make_plan
+from fedonce.hostmodels.recipe import PAPER, PRIVATE_CLASSES, PRIVATE_NUMBERS
 from fedonce.learners import NAT, PCA, Autoencoder, Patches, Random
 from fedonce.messages.names import KeptName
 from fedonce.party import storage
@@ -223,8 +223,8 @@ LABELS = {
 
 def test_models_with_names_that_nobody_could_choose_today_are_read_and_predict(tmp_path):
     X, y = TABLES["numbers"], np.arange(N) % 2
-    guest, host = Guest(KeptName("m\u00fcller"), "pca", 2), Host(KeptName("z\u00fcrich bank"), epochs=1)
-    host.dims = {"m\u00fcller": 2}
+    guest = Guest(KeptName("m\u00fcller"), "pca", 2)
+    host = Host(KeptName("z\u00fcrich bank"), epochs=1, known=["m\u00fcller"])
     message = guest.learn(X)
     host.aggregate(X, y, [message])
     host.save(tmp_path / "host", {message.party: message.to_bytes()})
@@ -451,12 +451,10 @@ def test_one_s_own_networks_cannot_be_saved(tmp_path):
 
 def test_how_tables_are_read_is_remembered(tmp_path, shop):
     guest, _ = shop
-    guest.reading = Reading("id", ("a", "b"), {"a": "number"}, None)
-    try:
-        assert reloaded(guest, tmp_path).reading == guest.reading
-    finally:
-        guest.reading = None
     assert reloaded(guest, tmp_path).reading is None
+    reading = Reading("id", ("a", "b"), {"a": "number"}, None)
+    reader = Guest.from_settings(replace(guest.settings, reading=reading), guest.state)
+    assert reloaded(reader, tmp_path).reading == reading
 
 
 def test_loading_draws_nothing_from_torch(tmp_path, shop):

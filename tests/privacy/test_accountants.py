@@ -123,6 +123,7 @@ def test_known_names_pass():
     for accountant in accountants.ACCOUNTANTS:
         for division in accountants.DIVISIONS:
             accountants.check(accountant, division, "Plan")
+            assert accountants.total([[Gaussian(3.0)]], DELTA, accountant, division) > 0
 
 
 def test_without_the_library_the_error_says_what_to_install(monkeypatch):

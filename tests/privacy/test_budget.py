@@ -139,7 +139,8 @@ def test_what_is_no_budget_is_refused(epsilon, delta, named):
 
 def test_what_is_a_budget_is_not_refused():
     for epsilon in (1, 0.5, math.inf, np.float32(2)):
-        check_budget(epsilon, 1e-5, "Somebody")
+        check_budget(epsilon, DELTA, "Somebody")
+        assert calibrate(TASKS, epsilon, DELTA, "rdp").epsilon == epsilon
 
 
 @pytest.mark.parametrize("common", [False, True])

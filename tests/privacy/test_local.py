@@ -99,12 +99,10 @@ def test_a_guest_with_a_key_gives_a_row_the_same_noise_alone_and_in_company():
     own = replace(Table.of(X), ids=np.array([f"k{i}" for i in range(300)], dtype=object))
 
     def guest(seed):
-        made = Guest("shop", "autoencoder", 3, 32, epochs=2, noise=1.0, random_state=seed, naming=Naming("hashed"))
-        made.noise.key = b"k" * 32
-        return made
+        return Guest("shop", "autoencoder", 3, 32, epochs=2, noise=1.0, random_state=seed, naming=Naming("hashed"))
 
-    first = guest(0)
-    learnt, alone = first.learn(own), first.represent(own.take(np.array([17])))
+    first, key = guest(0), b"k" * 32
+    learnt, alone = first.learn(own, noise_key=key), first.represent(own.take(np.array([17])))
     place = np.flatnonzero((learnt.ids == alone.ids[0]).all(axis=1))
     np.testing.assert_array_equal(alone.values, learnt.values[place])
-    assert not np.intersect1d(guest(1).learn(own).values, learnt.values).size
+    assert not np.intersect1d(guest(1).learn(own, noise_key=key).values, learnt.values).size

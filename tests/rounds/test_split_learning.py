@@ -176,7 +176,7 @@ def test_after_rounds_old_messages_are_refused():
     old = engine(X, bits=8)
     old.learn()
     with pytest.raises(MessageError, match="not those of the training"):
-        host.outputs(X[:, :3], [Representation.from_bytes(data) for data in old.represent().values()])
+        host.outputs(X[:, :3], [message.representation for message in old.represent().values()])
     assert protocol.predict(host, X[:, :3], parties).outputs.shape == (300, 2)
 
 
@@ -216,8 +216,8 @@ class Forging(LocalEngine):
     def _forged(self, stage, messages):
         if stage != self.stage:
             return messages
-        changed = self.forge(Representation.from_bytes(messages["shop"]))
-        return messages | {"shop": changed.to_bytes()}
+        data = self.forge(messages["shop"].representation).to_bytes()
+        return messages | self._received({"shop": data})
 
     def open_rounds(self, *arguments):
         return self._forged("open", super().open_rounds(*arguments))

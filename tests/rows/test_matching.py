@@ -110,9 +110,9 @@ def keyed_message(**given):
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        (HostRows(N), r"names rows by ids, and the host's table has none.*\(--id\)"),
-        (HostRows(N, NAMES, SECRET, ("trim",)), "normalised not at all, the host's trim; use the same --normalise-ids"),
-        (HostRows(N, NAMES), r"hashed with a secret; name the file of the secret \(--secret\)"),
+        (HostRows(N), r"names rows by ids, and the host's table has none.*\(id\)"),
+        (HostRows(N, NAMES, SECRET, ("trim",)), "normalised not at all, the host's trim; use the same 'forms'"),
+        (HostRows(N, NAMES), r"hashed with a secret; give it \(secret\)"),
         (HostRows(N, NAMES, OTHER), "hashed with another secret than the host's"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_secret_s_hashes_hold_for_one_run():
 def test_agreements_that_do_not_fit_are_refused():
     agreed = agreement(np.arange(10))
     message = guest().learn(table(range(12)), agreed=agreed)
-    missing = "it has no ids, and is not about rows that were agreed with this guest; give the file of the alignment"
+    missing = "it has no ids, and is not about rows that were agreed with this guest; give the rows of the alignment"
     foreign = replace(agreed, guest="post")
     for others in ((), (foreign,), (agreement(np.arange(10)),), (agreement(np.arange(9)),)):
         with pytest.raises(MessageError, match=f"'shop' is refused: {missing}"):
@@ -205,7 +205,7 @@ def test_agreed_rows_are_for_one_guest_and_run_and_need_ids():
         learner.represent(make_table(N)[0][:, 4:], agreed=agreement(np.arange(9)))
     with pytest.raises(InputError, match="'shop' has a table with ids, which say what is present; leave 'present' out"):
         guest(NAMINGS["hashed"]).learn(table(range(N)), np.ones(N, bool))
-    with pytest.raises(InputError, match="hashed with their secret; name it"):
+    with pytest.raises(InputError, match="hashed with their secret; give it"):
         learner.represent(table(range(N)), agreed=agreement(np.arange(9), SECRET))
 
 

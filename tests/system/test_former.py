@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from importlib import import_module
@@ -24,7 +25,18 @@ from fedonce.preparation import Public
 import fedonce.partition as partition
 assert partition.even is even and even.__module__ == "fedonce.data.partition"
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_names_that_have_moved_answer_where_they_were():
+    from fedonce.hostmodels import network, overlap, recipe
+
+    assert network.ByOverlap is overlap.ByOverlap
+    assert pickle.loads(b"cfedonce.hostmodels.network\nByOverlap\n.") is overlap.ByOverlap
+    for name in ("Recipe", "find_recipe", "PAPER", "TABLES", "IMAGES", "PRIVATE_CLASSES", "PRIVATE_NUMBERS"):
+        assert getattr(network, name) is getattr(recipe, name)
+    with pytest.raises(ImportError, match="nothing"):
+        from fedonce.hostmodels.network import nothing  # noqa: F401
 
 
 def test_a_name_that_never_was_is_not_found():

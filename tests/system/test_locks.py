@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from fedonce.system.locks import if_free, only_one, try_lock
+from fedonce.system import locks
+from fedonce.system.locks import hold, if_free, only_one, try_lock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
 
@@ -89,3 +90,44 @@ def test_an_error_gives_the_folder_back(tmp_path):
     descriptor = os.open(tmp_path, os.O_RDONLY)
     assert try_lock(descriptor)
     os.close(descriptor)
+
+
+def test_a_file_is_held_by_one_at_a_time(tmp_path):
+    inside, most = [], []
+
+    def work():
+        for _ in range(20):
+            with hold(tmp_path / "lock"):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(most) == 80
+    assert set(most) == {1}
+
+
+def test_who_waits_for_a_file_may_give_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "PAUSE", 0.001)
+    tries = []
+
+    def waiting():
+        tries.append(1)
+        if len(tries) == 3:
+            raise KeyboardInterrupt
+
+    with hold(tmp_path / "lock"), pytest.raises(KeyboardInterrupt), hold(tmp_path / "lock", waiting):
+        pass
+    assert len(tries) == 3
+    with hold(tmp_path / "lock", waiting):  # it was given back
+        assert len(tries) == 3
+
+
+def test_what_needs_a_lock_is_not_done_where_there_is_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(locks, "try_lock", lambda descriptor: None)
+    with pytest.raises(OSError, match="cannot be locked"), hold(tmp_path / "lock"):
+        pytest.fail("it must not come to this")

@@ -5,7 +5,6 @@ import inspect
 import signal
 import subprocess
 import sys
-import threading
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,10 +18,12 @@ from fedonce.data.preparation import Public
 from fedonce.learners import NAT, PCA, Autoencoder, Learner, NetworkLearner
 from fedonce.privacy.budget import Purse, calibrate
 from fedonce.privacy.noise import SecretRandom
-from fedonce.training.checkpoints import Memory, Progress, watched
-from fedonce.training.loop import autograd_step
+from fedonce.training.checkpoints import Progress
+from fedonce.training.losses import SquaredDistance
+from fedonce.training.problem import Problem
 from fedonce.training.randomness import torch_seeded
 from fedonce.training.settings import Training
+from fedonce.training.trainer import trainer
 
 EPOCHS = 4
 CPU = torch.device("cpu")
@@ -300,65 +301,59 @@ def test_learners_without_epochs(tmp_path, learner):
 
 @dataclass(eq=False)
 class Own(NetworkLearner):
-    """A user's learner on the project's loop, of two trainings; with `memory` they are kept."""
+    """A user's learner that states a loss, of two trainings."""
 
     name = "own"
-    kept: bool = False
-    foreign: bool = False
+
+    def fit(self, rows, dim, rng, device, progress=None):
+        with self.encoder_to_train(rows, dim, rng, device) as network:
+            data = torch.from_numpy(rows)
+            problem = Problem(network, [data], torch.zeros(len(rows), dim), SquaredDistance(), stage=self.name)
+            trainings = [Training(epochs, 32, 0.01) for epochs in (2, 3)]
+            return [line for each in trainings for line in trainer(problem, each, rng, progress=progress).run()]
+
+
+@dataclass(eq=False)
+class Silent(Own):
+    """The same, by one who does not know of progress."""
 
     def fit(self, rows, dim, rng, device):
-        with torch_seeded(rng):
-            network, data = self.start(rows, dim, device), torch.from_numpy(rows)
-            parameters = list(network.parameters())
-            step = autograd_step(
-                parameters, lambda batch, epoch: network(data[torch.from_numpy(batch)]).square().mean()
-            )
-            history = []
-            for epochs in (2, 3):
-                training = Training(epochs, 32, 0.01)
-                update = training.update(parameters)
-                memory = Memory({"network": network}) if self.kept else None
-                history += self.train(
-                    (lambda rate: None) if self.foreign else update, len(rows), step, training, rng, memory=memory
-                )
-                parameters = list(network.parameters())
-            return history
+        return super().fit(rows, dim, rng, device)
 
 
-@pytest.mark.parametrize(("keeps", "again"), [(True, [(3, 3)]), (False, [(1, 2), (2, 2), (1, 3), (2, 3), (3, 3)])])
-def test_a_user_s_learner_of_two_trainings(tmp_path, keeps, again):
-    expected = Guest("shop", Own(kept=keeps), dim=2, bits=32).learn(table()).to_bytes()
+def test_a_user_s_learner_of_two_trainings(tmp_path):
+    expected = Guest("shop", Own(), dim=2, bits=32).learn(table()).to_bytes()
 
     def tell(epoch, epochs, stage):
         if (epoch, epochs) == (2, 3):
             raise StopError
 
     with pytest.raises(StopError):
-        Guest("shop", Own(kept=keeps), dim=2, bits=32).learn(table(), progress=kept(tmp_path, tell))
+        Guest("shop", Own(), dim=2, bits=32).learn(table(), progress=kept(tmp_path, tell))
+    assert files(tmp_path) == ["training-1.safetensors", "training-2.safetensors"]
     told = []
-    progress = kept(tmp_path, lambda *line: told.append(line[:2]))
-    assert Guest("shop", Own(kept=keeps), dim=2, bits=32).learn(table(), progress=progress).to_bytes() == expected
-    assert told == again
+    progress = kept(tmp_path, lambda *line: told.append(line))
+    assert Guest("shop", Own(), dim=2, bits=32).learn(table(), progress=progress).to_bytes() == expected
+    assert told == [(3, 3, "own")]
 
 
-def test_an_update_of_unknown_memory_is_refused(tmp_path):
-    with pytest.raises(InputError, match="leave 'memory' out"):
-        Guest("shop", Own(kept=True, foreign=True), dim=2).learn(table(), progress=kept(tmp_path))
+def test_a_learner_that_does_not_take_progress_is_not_handed_it(tmp_path):
+    told, expected = [], Guest("shop", Own(), dim=2).learn(table())
+    progress = kept(tmp_path, lambda *line: told.append(line))
+    guest = Guest("shop", Silent(), dim=2)
+    np.testing.assert_array_equal(guest.learn(table(), progress=progress).values, expected.values)
+    assert (told, len(guest.history)) == ([], 5)
 
 
-def test_the_learner_is_not_changed_and_other_threads_are_not_watched():
+def test_the_learner_is_not_changed_and_others_are_not_told():
     told, learner = [], NAT(epochs=1)
-    with watched(Progress(lambda *line: told.append(line))):
-        before = dict(vars(learner))
-        other = threading.Thread(
-            target=copy.deepcopy(learner).fit, args=(table().astype(np.float32), 2, np.random.default_rng(0), CPU)
-        )
-        other.start()
-        other.join()
-        assert told == []
+    rows, before = table().astype(np.float32), dict(vars(learner))
+    with Progress(lambda *line: told.append(line)) as progress:
+        copy.deepcopy(learner).fit(rows, 2, np.random.default_rng(0), CPU)
+        assert told == []  # what is told is handed over, never found
+        copy.deepcopy(learner).fit(rows, 2, np.random.default_rng(0), CPU, progress)
+        assert told == [(1, 1, "nat")]
         assert vars(learner) == before
-    learner.fit(table().astype(np.float32), 2, np.random.default_rng(0), CPU)
-    assert told == []
 
 
 def private_guest():

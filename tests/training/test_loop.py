@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from fedonce.training.loop import APPLY_BLOCK, apply, autograd_step, pick_device, train
+from fedonce import InputError
+from fedonce.training.loop import APPLY_BLOCK, Loop, apply, pick_device
 from fedonce.training.networks import cnn0, mlp
 from fedonce.training.settings import Training
 
@@ -13,33 +13,27 @@ CPU = torch.device("cpu")
 
 
 def test_every_row_is_visited_once_an_epoch(rng):
-    seen, weight = [], nn.Parameter(torch.zeros(1))
-    step = autograd_step([weight], lambda batch, epoch: (seen.append((epoch, batch.tolist())), weight.sum())[1])
+    seen, rates = [], []
     training = Training(epochs=2, batch=4, rate=0.1)
-    history = train(training.update([weight]), 10, step, training, rng)
+    history = Loop(lambda *given: (seen.append(given), 0.5)[1], rates.append, 10, training, rng).run()
     for epoch in (0, 1):
-        batches = [rows for when, rows in seen if when == epoch]
+        batches = [rows.tolist() for rows, when in seen if when == epoch]
         assert [len(rows) for rows in batches] == [4, 4, 2]
         assert sorted(sum(batches, [])) == list(range(10))
-    assert [line["epoch"] for line in history] == [1, 2]
+    assert history == [{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.5}]
+    assert rates == [0.1] * 6
 
 
 def test_loss_is_the_mean_over_rows(rng):
     values = torch.tensor([0.0, 0.0, 0.0, 0.0, 10.0])
-    weight = nn.Parameter(torch.zeros(1))
-    step = autograd_step([weight], lambda batch, epoch: values[batch].mean() + 0 * weight.sum())
-    assert train(lambda rate: None, 5, step, Training(1, 2, 0.1), rng)[0]["loss"] == pytest.approx(2.0)
+    loop = Loop(lambda batch, epoch: values[batch].mean(), lambda rate: None, 5, Training(1, 2, 0.1), rng)
+    assert loop.run()[0]["loss"] == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("schedule", ["constant", "one-cycle"])
-def test_training_lowers_the_loss(rng, schedule):
-    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
-    y, network = x.sum(dim=1, keepdim=True), mlp(3, (16,), 1)
-    parameters = list(network.parameters())
-    step = autograd_step(parameters, lambda batch, epoch: nn.functional.mse_loss(network(x[batch]), y[batch]))
-    training = Training(30, 20, 0.01, schedule=schedule, optimizer="adamw")
-    history = train(training.update(parameters), 200, step, training, rng)
-    assert history[-1]["loss"] < 0.1 * history[0]["loss"]
+def test_a_loss_that_is_no_number_ends_the_training(rng):
+    loop = Loop(lambda batch, epoch: float("nan"), lambda rate: None, 5, Training(3, 2, 0.1), rng)
+    with pytest.raises(InputError, match="loss of epoch 1 is nan"):
+        loop.run()
 
 
 @pytest.mark.parametrize(("network", "shape"), [(mlp(20, (64, 64), 8), (20,)), (cnn0((1, 8, 8), 8), (1, 8, 8))])

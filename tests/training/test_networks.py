@@ -6,12 +6,25 @@ import torch
 from torch import nn
 
 from fedonce import NCF, InputError
-from fedonce.training.networks import cnn0, cnn1, code_sizes, encoder, mlp
+from fedonce.training.networks import chain, cnn0, cnn1, code_sizes, encoder, mlp
 
 
 def test_mlp_has_the_widths_of_the_table():
     widths = [(layer.in_features, layer.out_features) for layer in mlp(7, (30, 20), 3) if isinstance(layer, nn.Linear)]
     assert widths == [(7, 30), (30, 20), (20, 3)]
+
+
+class Doubling(nn.Sequential):
+    def forward(self, rows):
+        return 2 * super().forward(rows)
+
+
+def test_a_chain_is_flat_where_that_changes_nothing():
+    rows, second = torch.ones(2, 3), mlp(4, (), 2)
+    for first, layers in ((mlp(3, (5,), 4), 4), (Doubling(nn.Linear(3, 4)), 2), (nn.Linear(3, 4), 2)):
+        whole = chain(first, second)
+        assert len(whole) == layers
+        torch.testing.assert_close(whole(rows), second(first(rows)))
 
 
 def test_cnn0_is_the_paper_s():

@@ -18,7 +18,7 @@ from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun
 from fedonce.demo import page as report
 from fedonce.estimators import FedOnceClassifier
 from fedonce.hostmodels import Examples, NetworkModel
-from fedonce.hostmodels.network import PRIVATE_CLASSES
+from fedonce.hostmodels.recipe import PRIVATE_CLASSES
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.privacy.budget import Purse, calibrate
 from fedonce.privacy.noise import SecretRandom

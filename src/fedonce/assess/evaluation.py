@@ -15,6 +15,7 @@ from fedonce.data.table import Table, as_text, is_missing
 from fedonce.errors import InputError
 from fedonce.messages.representation import Representation
 from fedonce.party import Host
+from fedonce.rows.matching import Matching
 from fedonce.training.loop import Rows
 
 
@@ -51,11 +52,20 @@ def scores(host: Host, label: NDArray[Any], outputs: NDArray[np.float64]) -> dic
 
 
 def worth(
-    host: Host, table: Table, label: NDArray[Any], messages: Sequence[Representation], repeats: int = 5, seed: int = 0
+    host: Host,
+    table: Table,
+    label: NDArray[Any],
+    messages: Sequence[Representation],
+    repeats: int = 5,
+    seed: int = 0,
+    matching: Matching | None = None,
 ) -> list[Worth]:
-    """Say what each party is worth: how much accuracy falls, or the error rises, when its columns are shuffled among rows."""
+    """Say what each party is worth: how much accuracy falls, or the error rises, when its columns are shuffled among rows.
+
+    `matching` says how the rows of messages are found; None: as the host was made.
+    """
     _check(label)
-    values, present = host.arrange(table, messages)
+    values, present = host.arrange(table, messages, matching)
     goal = label.astype(np.float64) if host.classes is None else codes_of(host, label)
 
     def score(rows: Rows, values: Rows, present: Rows) -> float:

@@ -26,7 +26,7 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
     try:
         raw = envelope.read_bytes(path, "message", look=None if key is not None else _stop_at_sealed)
     except _SealedError as found:
-        return {"file": str(path), "bytes": found.size, "sealed": "yes: only the receiver can read it (--key)"}
+        return {"file": str(path), "bytes": found.size, "sealed": "yes: only the receiver can read it (key)"}
     try:
         data = raw if key is None or envelope.kind_of(raw) != "sealed" else unseal(raw, key)
         about = _ALIGNMENT.get(envelope.kind_of(data) or "")
@@ -36,7 +36,7 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
             return {**told, "signature": "none: files of an alignment are not signed", "sealed": sealed}
         message = Representation.from_bytes(data, max_dim=DIM_LIMIT)
     except MessageError as error:
-        raise MessageError(f"{error} ({path})") from None
+        raise error.found_in(path) from None
     return describe_message(message, len(raw), str(path), data is not raw, verify)
 
 
@@ -88,7 +88,7 @@ def _rows(data: bytes) -> dict[str, Any]:
     agreed = alignment.AgreedRows.from_bytes(data)
     of_secret = agreed.salt.startswith("secret:")
     key = f"the parties' secret, fingerprint {agreed.salt[7:]}" if of_secret else "a salt that is IN THIS FILE"
-    who = "whoever has the secret" if of_secret else "WHOEVER HAS THIS FILE: seal it to the guest (--seal-to)"
+    who = "whoever has the secret" if of_secret else "WHOEVER HAS THIS FILE: seal it to the guest"
     return {
         "party": f"{agreed.host} (host), for {agreed.guest}",
         "run": agreed.run,
@@ -170,7 +170,7 @@ def _signature(message: Representation, verify: PublicKey | None) -> str:
         return "none"
     signer = signed_by(message.signature) or "a key that cannot be read"
     if verify is None:
-        return f"by {signer}, not verified (--verify KEY)"
+        return f"by {signer}, not verified (verify)"
     if not verify.verify(message.checksum, message.signature):
         raise MessageError(
             f"The signature of party {message.party!r} is not by the key {verify.fingerprint}, it names {signer}: do not use it."

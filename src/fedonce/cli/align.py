@@ -68,7 +68,7 @@ def request(
     own = _ids(table, id_column, name)
     asked, kept = alignment.request(own, name, run, reveal, ids.parse_forms(normalise))
     write_pair(state, kept, out, asked)
-    told = {
+    figures = {
         "host": name,
         "run": run,
         "reveal": reveal,
@@ -78,7 +78,7 @@ def request(
         "state": str(state),
     }
     _tell(
-        told,
+        figures,
         as_json,
         [
             f"request  {out}  {len(asked):,} bytes, {len(own):,} ids as points that only you can open; send it to the guests",
@@ -117,7 +117,7 @@ def respond(
     own = _ids(table, id_column, name)
     answer = alignment.respond(data, own, name, ids.parse_forms(normalise), at_most)
     write_file(out, answer)
-    told = {
+    figures = {
         "host": asked.host,
         "guest": name,
         "run": asked.run,
@@ -127,7 +127,7 @@ def respond(
         "response": str(out),
         "bytes": len(answer),
     }
-    _tell(told, as_json, _respond_lines(asked, out, len(answer), len(own)))
+    _tell(figures, as_json, _respond_lines(asked, out, len(answer), len(own)))
 
 
 @align.command()
@@ -174,10 +174,16 @@ def finish(
         files |= _results(out, matched, asked, own, id_column, shared, sealing.get(matched.guest))
     make_folder(out)
     _write_all(files, force)
-    told = [_figures(matched, len(own)) for matched in found]
+    figures = [_figures(matched, len(own)) for matched in found]
     lines = [_line(matched, len(own)) for matched in found] + [f"wrote    {path}" for path in files]
     _tell(
-        {"host": asked.host, "run": asked.run, "reveal": asked.reveal, "guests": told, "files": list(map(str, files))},
+        {
+            "host": asked.host,
+            "run": asked.run,
+            "reveal": asked.reveal,
+            "guests": figures,
+            "files": list(map(str, files)),
+        },
         as_json,
         [*lines, *_next(asked.reveal, shared is not None)],
     )
@@ -317,5 +323,5 @@ def _next(reveal: str, secret: bool) -> list[str]:
     return lines
 
 
-def _tell(told: dict[str, Any], as_json: bool, lines: Sequence[str]) -> None:
-    typer.echo(json.dumps(told, indent=2) if as_json else "\n".join(lines))
+def _tell(figures: dict[str, Any], as_json: bool, lines: Sequence[str]) -> None:
+    typer.echo(json.dumps(figures, indent=2) if as_json else "\n".join(lines))

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 import fedonce.cli.federation  # adds `fit` and `predict`
 import fedonce.cli.federation_demo  # noqa: F401  # adds `demo`
 from fedonce import __version__
+from fedonce.cli import remedies
 from fedonce.cli.align import align
 from fedonce.cli.export import export
 from fedonce.cli.federation_kits import federation
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
 class _Commands(TyperGroup):
     """The commands; what is said of a wrong option, which may be a file's name, is printable."""
 
-    def make_context(self, *given: Any, **named: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], *given: Any, **named: Any) -> Any:
+        remedies.begin(self, args)
         with _printable_errors():
-            return super().make_context(*given, **named)
+            return super().make_context(info_name, args, *given, **named)
 
     def invoke(self, ctx: Any) -> Any:
         with _printable_errors():
@@ -86,7 +88,8 @@ def _printed(error: FedOnceError) -> str:
     """Return an error as one line, whatever it quotes; but files that are missing, which are ours to list, a line for each."""
     from fedonce.datasets.files import MissingFilesError
 
-    lines = str(error).split("\n") if isinstance(error, MissingFilesError) else [str(error)]
+    text = remedies.with_options(str(error), error.parameters)
+    lines = text.split("\n") if isinstance(error, MissingFilesError) else [text]
     return "\n".join(map(one_line, lines))
 
 
@@ -219,7 +222,7 @@ def fetch(
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(FETCHERS)}.{hint}", param_hint="NAME")
     files.quiet.set(quiet)
     dataset = FETCHERS[name](data_dir, verify=verify)
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "name": name,
         "folder": str(data_folder(data_dir) / SOURCES[name].folder),
         "rows": len(dataset.target),
@@ -231,11 +234,11 @@ def fetch(
         "citation": dataset.citation,
     }
     if as_json:
-        typer.echo(json.dumps(told, indent=2))
+        typer.echo(json.dumps(found, indent=2))
         return
     if not dataset.complete:
-        told["note"] += "; to have all rows fetched, name another folder with --data-dir, or remove these files"
-    for key, value in told.items():
+        found["note"] += "; to have all rows fetched, name another folder with --data-dir, or remove these files"
+    for key, value in found.items():
         typer.echo(f"{key:9} {value:,}" if type(value) is int else f"{key:9} {value}")
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedonce.cli.federation_kits import federation
-from fedonce.cli.options import AllowAbsent, NeededGuests, NeededOverlap, Strict, TableFile
+from fedonce.cli.options import CareOptions, TableFile
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
+from fedonce.cli.unfolding import unfolded
 from fedonce.errors import InputError
 from fedonce.system.text import Tell, duration
 
@@ -48,54 +49,51 @@ def fit(
     if kit is None:
         raise InputError(f'Say where the host\'s kit is: --kit kits/bank, or kit = "kits/bank" in {file}.')
     with progress(quiet) as tell:
-        outcome = host_steps.fit(run, kit, out, _watch(tell), tell, refit)
-    told = outcome.told | {"model": str(out)}
+        figures = host_steps.fit(run, kit, out, _watch(tell), tell, refit).as_json()
     if as_json:
-        typer.echo(to_json(told))
+        typer.echo(to_json(figures))
         return
-    typer.echo(f"trained {told['task']} on {told['rows']:,} rows of {told['host']}, run {told['run']}")
-    for party, its in told["guests"].items():
-        typer.echo(one_line(f"  {party}: {_figures(party, its, told)}"))
-    if told["rounds"]:
-        typer.echo(f"rounds: {told['rounds']:,}, {told['bytes to guests']:,} bytes to guests")
-    for party, why in told["lost in rounds"].items():
+    typer.echo(f"trained {figures['task']} on {figures['rows']:,} rows of {figures['host']}, run {figures['run']}")
+    for party, its in figures["guests"].items():
+        typer.echo(one_line(f"  {party}: {_standing(party, its, figures)}"))
+    if figures["rounds"]:
+        typer.echo(f"rounds: {figures['rounds']:,}, {figures['bytes to guests']:,} bytes to guests")
+    for party, why in figures["lost in rounds"].items():
         typer.echo(one_line(f"  {party}: LOST in rounds: {why}"))
-    if told["epsilon"] is not None:
-        typer.echo(f"privacy: epsilon {told['epsilon']:.4g} for all parties that answered")
-    typer.echo(f"received: {_traffic(told)}")
+    if figures["epsilon"] is not None:
+        typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
+    typer.echo(f"received: {_traffic(figures)}")
     typer.echo(f"model: {out}")
 
 
-def _figures(party: str, its: dict[str, Any], told: dict[str, Any]) -> str:
+def _standing(party: str, its: dict[str, Any], figures: dict[str, Any]) -> str:
     if its["state"] == "received":
         seconds = "" if its["seconds"] is None else f", {its['seconds']:.1f} s"
         return f"has {100 * its['overlap']:.1f} % of the rows, {its['bytes']:,} bytes{seconds}"
     if its["state"] == "refused":
-        return f"REFUSED, left out: {told['refused'][party]}"
-    why = f": {told['failed'][party]}" if party in told["failed"] else ""
+        return f"REFUSED, left out: {figures['refused'][party]}"
+    why = f": {figures['failed'][party]}" if party in figures["failed"] else ""
     return f"LATE, left out (zeros); add it later with --refit{why}"
 
 
-def _traffic(told: dict[str, Any]) -> str:
+def _traffic(figures: dict[str, Any]) -> str:
     return (
-        f"{told['messages']} message{'' if told['messages'] == 1 else 's'}, {told['bytes']:,} bytes "
-        f"(payload {told['payload bytes']:,}; on the wire {told['wire bytes']:,})"
+        f"{figures['messages']} message{'' if figures['messages'] == 1 else 's'}, {figures['bytes']:,} bytes "
+        f"(payload {figures['payload bytes']:,}; on the wire {figures['wire bytes']:,})"
     )
 
 
 @federation.command()
+@unfolded
 def predict(
     table: TableFile,
     model: Annotated[Path, typer.Option(help="Folder of a model from `fedonce federation fit`.")],
+    care: CareOptions,
     out: Annotated[
         Path, typer.Option(help="File for ids, predictions, probabilities, who has the row: CSV, TSV or Parquet.")
     ] = Path("predictions.csv"),
     kit: KitOption = None,
     deadline: Annotated[str, typer.Option(help="How long to wait for guests: 90s, 30m, 2h.")] = "10m",
-    min_guests: NeededGuests = None,
-    min_overlap: NeededOverlap = None,
-    allow_absent: AllowAbsent = False,
-    strict: Strict = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -104,28 +102,23 @@ def predict(
     Every guest of the training must answer, with half of its share of the rows at least, unless you say otherwise: else nothing
     is written (exit code 6). A guest that may be missing is zeros.
     """
-    from fedonce.data.files import check_ending, write_table
     from fedonce.federation.flare import host_steps
-    from fedonce.jobs import steps
-    from fedonce.party.presence import Needed
+    from fedonce.jobs import ModelRows, PredictJob
 
-    check_ending(out)
-    care = steps.Care(Needed(min_guests, min_overlap, allow_absent), strict)
+    job = PredictJob(ModelRows(table, model, care=care.care()), out)
     with progress(quiet) as tell:
-        done = host_steps.predict(table, model, duration(deadline), _watch(tell), tell, kit, care)
-        write_table(out, steps.columns_of(done.host, done.table, done.prediction))
-    told = done.told | {"out": str(out)}
+        figures = host_steps.predict(job, duration(deadline), _watch(tell), tell, kit).as_json()
     if as_json:
-        typer.echo(to_json(told))
+        typer.echo(to_json(figures))
         return
-    typer.echo(f"predicted {told['rows']:,} rows: {out}")
-    for party, share in told["guests"].items():
+    typer.echo(f"predicted {figures['rows']:,} rows: {out}")
+    for party, share in figures["guests"].items():
         typer.echo(f"  {party}: has {100 * share:.1f} % of the rows")
-    for party in told["absent"]:
-        reason = (told["refused"] | told["failed"]).get(party)
+    for party in figures["absent"]:
+        reason = (figures["refused"] | figures["failed"]).get(party)
         why = "" if reason is None else f": {reason}"
         typer.echo(one_line(f"  {party}: ABSENT, zeros in its place{why}"))
-    typer.echo(f"received: {_traffic(told)}")
+    typer.echo(f"received: {_traffic(figures)}")
 
 
 def _watch(tell: Tell) -> Callable[[GuestStatus], None]:

@@ -12,7 +12,7 @@ from fedonce.cli.federation_kits import federation
 from fedonce.cli.terminal import AsJson, Printer, Quiet, progress, to_json
 
 if TYPE_CHECKING:
-    from fedonce.federation.flare.demonstration import Demonstration
+    from fedonce.federation.flare.demonstration import Demonstration, Step
 
 
 @federation.command()
@@ -32,31 +32,42 @@ def demo(
         tell("loading")
         from fedonce.federation.flare import demonstration
 
-        told = demonstration.run(out, tell)
+        done = demonstration.run(out, tell, show=lambda step: tell(_as_command(step)))
     if as_json:
-        typer.echo(to_json(told.to_json() | {"out": str(out)}))
+        typer.echo(to_json(done.to_json() | {"out": str(out)}))
         return
-    _show(told)
+    _show(done)
     typer.echo(f"all processes have ended; kits, tables, logs, model and predictions: {out}")
 
 
-def _show(told: Demonstration) -> None:
+def _as_command(step: Step) -> str:
+    """Return a step as the command that does the same."""
+    options = [
+        f"--{name.replace('_', '-')}" if value is True else f"--{name.replace('_', '-')} {value}"
+        for name, value in step.options.items()
+        if value is not False
+    ]
+    note = f"   ({step.note})" if step.note else ""
+    return f"{' '.join(['fedonce federation', step.what, *step.given, *options])}{note}"
+
+
+def _show(done: Demonstration) -> None:
     console = Printer()
     console = console if console.is_terminal else Printer(width=120)
     models = Table(
-        title=f"digits in five strips, {told.n_train:,} images to learn from, {told.n_test:,} held back",
+        title=f"digits in five strips, {done.n_train:,} images to learn from, {done.n_test:,} held back",
         title_justify="left",
     )
     for column in ("model", "who took part", "accuracy", "seconds"):
         models.add_column(column, justify="right" if column in ("accuracy", "seconds") else "left")
-    for model in told.models:
+    for model in done.models:
         took_part = (", ".join(model.guests) or "-") + "".join(f" ({name} was late)" for name in model.late)
         models.add_row(model.name, took_part, f"{100 * model.accuracy:.1f} %", f"{model.seconds:.1f}")
     console.print(models)
     sent = Table(title="bytes: values, whole message, all on the wire", title_justify="left")
     for column in ("guest", "training", "payload", "message", "wire", "seconds"):
         sent.add_column(column, justify="left" if column in ("guest", "training") else "right")
-    for each in told.sent:
+    for each in done.sent:
         figures = (f"{each.payload:,}", f"{each.message:,}", f"{each.wire:,}", f"{each.seconds:.1f}")
         sent.add_row(each.guest, each.training, *figures)
     console.print(sent)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedonce.cli.options import Drop, Secret, Types
+from fedonce.cli.options import Drop, Secret, Types, pairs
 from fedonce.cli.terminal import AsJson, Quiet, progress, show, to_json
 from fedonce.errors import InputError
-from fedonce.system.text import names, pairs
+from fedonce.system.text import names
 
 if TYPE_CHECKING:
     from fedonce.federation.flare.kits import Kit
@@ -102,7 +102,7 @@ def start(
             id,
             predict_data,
             drop=names(drop),
-            types=pairs(types or (), "--type", "COLUMN=number"),
+            types=pairs(types, "--type", "COLUMN=number"),
             secret=secret,
             public=public,
             policy=policy,
@@ -136,9 +136,9 @@ def status(kit: KitFolder, as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(to_json(site.to_json()))
         return
-    told: dict[str, Any] = {site.role: site.name, "server": site.server, "state": site.note}
+    figures: dict[str, Any] = {site.role: site.name, "server": site.server, "state": site.note}
     if site.since is not None:
-        told |= {"process": str(site.pid), "since": f"{datetime.fromtimestamp(site.since):%Y-%m-%d %H:%M:%S}"}
+        figures |= {"process": str(site.pid), "since": f"{datetime.fromtimestamp(site.since):%Y-%m-%d %H:%M:%S}"}
     for label, each in (
         ("guests", site.guests),
         ("absent", site.absent),
@@ -146,8 +146,8 @@ def status(kit: KitFolder, as_json: AsJson = False) -> None:
         ("queued", site.queued),
     ):
         if each is not None:
-            told[label] = ", ".join(each) or "-"
-    show(told | _used(site.allowance))
+            figures[label] = ", ".join(each) or "-"
+    show(figures | _used(site.allowance))
 
 
 def _used(allowance: dict[str, Any] | None) -> dict[str, str]:

@@ -3,72 +3,83 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedonce.cli.options import (
-    Columns,
-    Drop,
-    Id,
-    Normalise,
+    LeavingOptions,
     Output,
-    PlainIds,
     PlanFile,
     Privacy,
-    PrivateKeyFile,
     PublicFile,
-    RowsFile,
     Run,
-    SealTo,
-    Secret,
     Seed,
-    Sign,
     TableFile,
+    TableOptions,
     Training,
-    Types,
 )
+from fedonce.cli.remedies import in_options, with_options
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json, warn
+from fedonce.cli.unfolding import unfolded
 from fedonce.errors import InputError
 from fedonce.learners.names import OURS
 
 if TYPE_CHECKING:
-    from fedonce.assess.leakage import ColumnLeakage
+    from fedonce.jobs import GuestBudget, GuestReport, Learning
 
 MESSAGE = "representation.fedonce"
 
 guest = typer.Typer(help="A party without labels: learn, and send one file.", no_args_is_help=True)
 
 
+@dataclass(frozen=True)
+class LearningOptions:
+    """Of a guest's learning."""
+
+    run: Run = "local"
+    learner: Annotated[str, Training(help=f"{', '.join(OURS)}; or one of another package.")] = "auto"
+    dim: Annotated[int, Training(help="Values per row.", min=1)] = 8
+    bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8
+    epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None
+    noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0
+    seed: Seed = 0
+
+    def learning(self) -> Learning:
+        """Return how the guest learns."""
+        from fedonce.jobs import Learning
+
+        return Learning(self.run, self.learner, self.dim, self.bits, self.epochs, self.noise, self.seed)
+
+
+@dataclass(frozen=True)
+class BudgetOptions:
+    """Of what a guest may spend."""
+
+    plan: PlanFile = None
+    epsilon: Annotated[float | None, Privacy(help="A privacy budget of this guest alone, without a plan.")] = None
+    delta: Annotated[float | None, Privacy(help="With --epsilon. Default: 1 / (10 rows).")] = None
+    public_file: PublicFile = None
+
+    def budget(self) -> GuestBudget:
+        """Return what the guest may spend."""
+        from fedonce.jobs import GuestBudget
+
+        return GuestBudget(self.plan, self.epsilon, self.delta, self.public_file)
+
+
 @guest.command()
+@unfolded
 def fit(
     table: TableFile,
     name: Annotated[str, typer.Option(help="The party's name.")],
     out: Annotated[Path, typer.Option(help=f"Folder for the model, which stays, and {MESSAGE}, which leaves.")],
-    id: Id = None,
-    run: Run = "local",
-    columns: Columns = None,
-    drop: Drop = None,
-    types: Types = None,
-    learner: Annotated[str, Training(help=f"{', '.join(OURS)}; or one of another package.")] = "auto",
-    dim: Annotated[int, Training(help="Values a row.", min=1)] = 8,
-    bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8,
-    epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None,
-    noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0,
-    rows: RowsFile = None,
-    secret: Secret = None,
-    plain_ids: PlainIds = False,
-    normalise_ids: Normalise = "",
-    plan: PlanFile = None,
-    epsilon: Annotated[float | None, Privacy(help="A privacy budget of this guest alone, without a plan.")] = None,
-    delta: Annotated[float | None, Privacy(help="With --epsilon. Default: 1 / (10 rows).")] = None,
-    public_file: PublicFile = None,
-    sign: Sign = None,
-    seal_to: SealTo = None,
-    key: PrivateKeyFile = None,
-    seed: Seed = 0,
+    columns: TableOptions,
+    leaving: LeavingOptions,
+    learning: LearningOptions,
+    budget: BudgetOptions,
     replace_model: Annotated[
         bool, Output("--replace", help="Learn anew where the folder has a model; it is then lost.")
     ] = False,
@@ -80,120 +91,51 @@ def fit(
 
     Asks nothing of anybody. Prints what leaves the house, and how well a plain attack rebuilds each column from it.
     """
-    from fedonce.assess.inspection import describe_message
-    from fedonce.jobs import steps
-    from fedonce.messages.keys import read_public
-    from fedonce.party import Guest, storage
-    from fedonce.rows.ids import parse_forms
+    from fedonce.jobs import GuestJob
 
-    steps.check_folder(out)
-    forms = parse_forms(normalise_ids)
-    with progress(quiet) as tell, storage.alone(out, tell):
-        storage.settle(out)
-        if storage.exists(out) and (out / MESSAGE).exists() and not replace_model:
-            raise InputError(
-                f"The folder {out} has a model and its message already. Name another folder, or learn anew with --replace: "
-                "messages that were sent before then no longer fit."
-            )
-        steps.warn_of_spent(out)
-        signer, sealer = steps.private_key(sign), None if seal_to is None else read_public(seal_to)
-        order = None if rows is None else steps.agreed(rows, steps.private_key(key))
-        bounds, _ = steps.public(public_file, plan is not None or epsilon is not None)
-        tell(f"reading {table}")
-        own, reading = steps.read(table, name, id, columns, drop, types)
-        if own.ids is None and (order is not None or secret is not None or plain_ids or forms):
-            raise InputError(
-                "Name the column of ids with --id, or leave --rows, --secret, --plain-ids and --normalise-ids out."
-            )
-        purse = steps.guest_purse(name, own.n_rows, learner, epochs, plan, epsilon, delta)
-        party = Guest(
-            name,
-            learner,
-            dim,
-            bits,
-            epochs,
-            run=run,
-            noise=noise,
-            random_state=steps.estimator_seed(seed),
-            naming=steps.naming(secret, plain_ids, forms),
-            purse=purse,
-            public=bounds,
-        )
-        party.reading = reading
-        steps.warn_if_guessable(party, own, order)
-        tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
-        message = party.learn(own, agreed=order)
-        found: list[ColumnLeakage] = []
-        if attack:
-            tell("attacking the message")
-            found = steps.attack(party, own)
-        message, size = steps.save_guest(party, message, out, MESSAGE, signer, sealer)
-    told = describe_message(message, size, str(out / MESSAGE), verify=None if signer is None else signer.public)
-    told |= {"sealed": f"to {sealer.fingerprint}" if sealer else "no", "model folder": f"{out} (stays here)"}
-    _tell_fit(told, found, attack, as_json)
+    with progress(quiet) as tell:
+        source, rows, sealing = columns.source(table), leaving.row_names(), leaving.sealing()
+        how, spends = learning.learning(), budget.budget()
+        report = GuestJob(source, name, out, how, rows, spends, sealing, attack, replace_model).run(tell)
+    if as_json:
+        typer.echo(to_json(report.as_json()))
+    else:
+        _print_fit(report, attack)
 
 
-def _tell_fit(told: dict[str, Any], found: list[ColumnLeakage], attack: bool, as_json: bool) -> None:
+def _print_fit(report: GuestReport, attack: bool) -> None:
     from fedonce.assess import leakage
 
-    warning = leakage.warning(found)
-    if as_json:
-        typer.echo(to_json(told | {"rebuilt": [asdict(each) for each in found], "warning": warning}))
-        return
     typer.echo("What leaves the house:")
-    show(told)
+    show(report.leaving())
     if attack:
         typer.echo("\nHow well a plain attack rebuilds each column from the message, on rows held back:")
-        for line in leakage.lines(found):
+        for line in leakage.lines(report.rebuilt):
             typer.echo(one_line(line))
-    if warning:
-        warn(warning)
+    if report.warning:
+        warn(with_options(report.warning, leakage.REMEDIES))
 
 
 @guest.command()
+@unfolded
 def represent(
     table: TableFile,
     model: Annotated[Path, typer.Option(help="The guest's folder, from `fedonce guest fit`.")],
     out: Annotated[Path, typer.Option(help="The message's file.")],
-    rows: RowsFile = None,
-    secret: Secret = None,
-    plain_ids: PlainIds = False,
-    normalise_ids: Normalise = "",
-    sign: Sign = None,
-    seal_to: SealTo = None,
-    key: PrivateKeyFile = None,
+    leaving: LeavingOptions,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Make the message for rows that the host is to predict, with the model that stayed here."""
-    from fedonce.assess.inspection import describe_message
-    from fedonce.jobs import steps
-    from fedonce.messages.keys import read_public
-    from fedonce.party import Guest
-    from fedonce.rows.ids import parse_forms
+    from fedonce.jobs import RepresentJob
 
     with progress(quiet) as tell:
-        signer, sealer = steps.private_key(sign), None if seal_to is None else read_public(seal_to)
-        party = Guest.load(model)
-        if party.reading is None:
-            raise InputError(
-                f"The model in {model} does not say how tables are read; represent rows in Python, as it was made."
-            )
-        forms = parse_forms(normalise_ids) or (party.learnt_naming[1] if party.learnt_naming else ())
-        party.naming = steps.naming(secret, plain_ids, forms) if secret or plain_ids or normalise_ids else party.naming
-        order = None if rows is None else steps.agreed(rows, steps.private_key(key))
-        tell(f"reading {table}")
-        own = party.reading.read(table, party.name)
-        steps.warn_if_guessable(party, own, order)
-        tell(f"representing {own.n_rows:,} rows")
-        message, size = steps.write_message(party.represent(own, agreed=order), out, signer, sealer)
-    told = describe_message(message, size, str(out), verify=None if signer is None else signer.public)
-    told["sealed"] = f"to {sealer.fingerprint}" if sealer else "no"
+        figures = RepresentJob(table, model, out, leaving.row_names(), leaving.sealing()).run(tell).as_json()
     if as_json:
-        typer.echo(to_json(told))
+        typer.echo(to_json(figures))
         return
     typer.echo("What leaves the house:")
-    show(told)
+    show(figures)
 
 
 def inspect(
@@ -211,10 +153,11 @@ def inspect(
         if not file.exists():
             with suppress(InputError):  # a message that an interrupted fit did not move to its place
                 storage.settle(file.parent)
-        told = inspect_file(
+        figures = inspect_file(
             file, None if key is None else read_private(key), None if verify is None else read_public(verify)
         )
+    figures |= {key: in_options(figures[key], ("key", "verify")) for key in ("signature", "sealed") if key in figures}
     if as_json:
-        typer.echo(to_json(told))
+        typer.echo(to_json(figures))
     else:
-        show(told)
+        show(figures)

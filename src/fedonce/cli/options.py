@@ -1,12 +1,21 @@
-"""Options that commands share."""
+"""Options that commands share, and what they mean to the library."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from fedonce.errors import InputError
+from fedonce.system.sizes import size
+from fedonce.system.text import duration, names
+
+if TYPE_CHECKING:
+    from fedonce.jobs import Care, Incoming, Limits, ModelRows, RowNames, Sealing, TableSource
 
 # What an option is about: a group of its own in the printed help.
 Messages = partial(typer.Option, rich_help_panel="Messages")
@@ -102,3 +111,135 @@ MaxMemory = Annotated[
     ),
 ]
 LeastGuests = Annotated[int, Messages("--min-guests", help="With fewer, stop (exit code 6).", min=0)]
+
+
+def pairs(given: Sequence[str] | None, option: str, meaning: str) -> dict[str, str]:
+    """Return NAME=VALUE options as a dict."""
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise InputError(f"The option {option} must be like {meaning}. Got {text!r}.")
+        found[name] = value
+    return found
+
+
+# Options that go together: parameters of commands that are `unfolded`.
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """Of a table to learn from."""
+
+    id: Id = None
+    columns: Columns = None
+    drop: Drop = None
+    types: Types = None
+
+    def source(self, path: Path) -> TableSource:
+        """Return where the table is, and which of it is used."""
+        from fedonce.jobs import TableSource
+
+        columns = None if self.columns is None else names(self.columns)
+        return TableSource(path, self.id, columns, names(self.drop), pairs(self.types, "--type", "age=number"))
+
+
+@dataclass(frozen=True)
+class LeavingOptions:
+    """Of a guest's message: how it names rows, who signs it, who can open it."""
+
+    rows: RowsFile = None
+    secret: Secret = None
+    plain_ids: PlainIds = False
+    normalise_ids: Normalise = ""
+    sign: Sign = None
+    seal_to: SealTo = None
+    key: PrivateKeyFile = None
+
+    def row_names(self) -> RowNames:
+        """Return how the message names rows."""
+        from fedonce.jobs import RowNames
+        from fedonce.rows.ids import parse_forms
+
+        return RowNames(self.secret, self.plain_ids, parse_forms(self.normalise_ids), self.rows, self.key)
+
+    def sealing(self) -> Sealing:
+        """Return who signs it, and who can open it."""
+        from fedonce.jobs import Sealing
+
+        return Sealing(self.sign, self.seal_to)
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """How much is taken of others."""
+
+    max_dim: MaxDim = None
+    max_message: MaxMessage = None
+    max_memory: MaxMemory = None
+
+    def limits(self) -> Limits:
+        """Return them in bytes."""
+        from fedonce.jobs import Limits
+
+        sizes = [None if text is None else size(text) for text in (self.max_message, self.max_memory)]
+        return Limits(self.max_dim, *sizes)
+
+
+@dataclass(frozen=True)
+class IncomingOptions:
+    """Of messages that arrive: where, and with what they are opened, verified and matched."""
+
+    guest: Guests = None
+    inbox: Inbox = None
+    expect: Expect = None
+    deadline: Deadline = "0s"
+    verify: Verify = None
+    key: PrivateKeyFile = None
+    rows: RowsFiles = None
+    secret: Secret = None
+    replace: Replace = False
+
+    def incoming(self, limits: LimitOptions, least: int = 1) -> Incoming:
+        """Return where messages come from."""
+        from fedonce.jobs import Incoming
+
+        return Incoming(
+            self.guest or (),
+            self.inbox,
+            names(self.expect),
+            duration(self.deadline),
+            least,
+            pairs(self.verify, "--verify", "shop=shop.pub"),
+            self.key,
+            self.rows or (),
+            self.secret,
+            self.replace,
+            limits.limits(),
+        )
+
+
+@dataclass(frozen=True)
+class CareOptions:
+    """Of a prediction: who must be there, and whether odd messages are refused."""
+
+    min_guests: NeededGuests = None
+    min_overlap: NeededOverlap = None
+    allow_absent: AllowAbsent = False
+    strict: Strict = False
+
+    def care(self) -> Care:
+        """Return what a prediction must have."""
+        from fedonce.jobs import Care
+        from fedonce.party.presence import Needed
+
+        return Care(Needed(self.min_guests, self.min_overlap, self.allow_absent), self.strict)
+
+
+def model_rows(
+    table: Path, model: Path, incoming: IncomingOptions, care: CareOptions, limits: LimitOptions
+) -> ModelRows:
+    """Return rows for a trained model, and what guests sent for them."""
+    from fedonce.jobs import ModelRows
+
+    return ModelRows(table, model, incoming.incoming(limits), care.care())

@@ -54,7 +54,7 @@ def epsilon(
     events = [[SampledGaussian(noise, batch / rows, steps)]] * parties
     found = {each: accountants.total(events, delta, accountant, each) for each in accountants.DIVISIONS}
     saving = 1 - found["moments"] / found["simple"] if math.isfinite(found["simple"]) else None
-    told = {
+    figures = {
         "epsilon": found[division],
         "delta": delta,
         "noise": noise,
@@ -66,7 +66,7 @@ def epsilon(
         "saving": saving,
     }
     if as_json:
-        typer.echo(to_json(told))
+        typer.echo(to_json(figures))
         return
     typer.echo(f"epsilon {found[division]:.4g} at delta {delta:.3g} ({division} division, {accountant} accountant)")
     typer.echo(f"{parties} x {steps} steps, each row sampled with probability {batch / rows:.4g}, noise {noise:.4g}")
@@ -108,8 +108,8 @@ def plan(
     """
     from fedonce import learners
     from fedonce.hostmodels import NetworkModel
-    from fedonce.hostmodels.network import find_recipe
     from fedonce.hostmodels.plan import plan as make_plan
+    from fedonce.hostmodels.recipe import find_recipe
     from fedonce.privacy import accountants
 
     owner = "fedonce privacy plan"
@@ -125,17 +125,17 @@ def plan(
         wanted = f"at most 1 / rows ({least:.3g}), or --allow-large-delta: a larger one lets a whole row slip out"
         raise parameter_error(owner, "--delta", wanted, delta)
     recipe = find_recipe("default", host_epochs, (1,), owner, budget=task)
-    guest = learners.make(learner, guest_epochs, owner)
+    chosen = learners.make(learner, guest_epochs, owner)
     if batch is not None:
         recipe = replace(recipe, batch=batch)
-        if hasattr(guest, "private_batch"):
-            guest.private_batch = batch
+        if hasattr(chosen, "private_batch"):
+            chosen.private_batch = batch
     made = make_plan(
         names[0],
         NetworkModel(recipe),
         task,
         counts[names[0]],
-        dict.fromkeys(names[1:], guest),
+        dict.fromkeys(names[1:], chosen),
         counts,
         epsilon,
         1 / (10 * max(counts.values())) if delta is None else delta,

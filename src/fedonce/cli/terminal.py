@@ -21,6 +21,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
 
+from fedonce.cli.remedies import with_options
 from fedonce.errors import FedOnceWarning
 from fedonce.system.text import Tell
 
@@ -90,7 +91,7 @@ def progress(quiet: bool) -> Iterator[Tell]:
 
     def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
         if issubclass(category, FedOnceWarning):
-            warn(message)
+            warn(with_options(str(message), getattr(message, "parameters", ())))
 
     with warnings.catch_warnings(), console.status("...") as status:
         warnings.showwarning = show  # type: ignore[assignment]

@@ -63,9 +63,8 @@ def warn_if_mistyped(where: str, codes: NDArray[Any], texts: Sequence[str], reme
     kind, bad = found
     row = int((bad[codes] & (codes >= 0)).argmax())
     good, total = int(counts[~bad].sum()), int(counts.sum())
-    warnings.warn(
+    text = (
         f"{where}: {good:,} of {total:,} values are {kind}s; row {row + 1:,} is {quoted(texts[codes[row]])}, so the whole column "
-        f"is read as text (categories). {remedy(kind)}",
-        FedOnceWarning,
-        stacklevel=3,
+        f"is read as text (categories). {remedy(kind)}"
     )
+    warnings.warn(FedOnceWarning(text, parameter="types"), stacklevel=3)

@@ -13,6 +13,7 @@ from fedonce.errors import AbsentPartyError, FedOnceWarning, InputError, Message
 from fedonce.messages import envelope
 from fedonce.messages.keys import PrivateKey, PublicKey, unseal
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
+from fedonce.messages.received import Received
 from fedonce.messages.representation import DIM_LIMIT, MAX_DIM, Representation, check_start
 from fedonce.rows.matching import check_naming
 from fedonce.system.sizes import MESSAGE_LIMIT
@@ -112,22 +113,23 @@ class FilesEngine:
         """Sizes of the files."""
         return {party: arrived.file_bytes for party, arrived in self.arrived.items()}
 
-    def learn(self) -> dict[str, bytes]:
+    def received(self) -> dict[str, bytes]:
+        """Return the messages that were taken, by guest."""
+        return {party: arrived.data for party, arrived in self.arrived.items()}
+
+    def learn(self) -> dict[str, Received]:
         """Wait for the messages, and return those that came; a key to verify somebody else is an error."""
         messages = self._collect(self._refuse_unused_keys)
         self._refuse_unused_keys()
         return messages
 
-    def represent(self) -> dict[str, bytes]:
+    def represent(self) -> dict[str, Received]:
         """Wait for the messages, and return those that came; a key to verify nobody of the model is warned of."""
         messages = self._collect(lambda: None)
         for name in self._unused_keys():
             known = ", ".join(map(repr, dict.fromkeys([*self.members, *self.guests]))) or "nobody"
-            warnings.warn(
-                f"There is a key to verify {name!r} (--verify), who is no guest here ({known}): nothing was verified with it.",
-                FedOnceWarning,
-                stacklevel=3,
-            )
+            text = f"There is a key to verify {name!r} (verify), who is no guest here ({known}): nothing was verified with it."
+            warnings.warn(FedOnceWarning(text, parameter="verify"), stacklevel=3)
         return messages
 
     def _unused_keys(self) -> list[str]:
@@ -137,17 +139,19 @@ class FilesEngine:
         for name in self._unused_keys():
             known = ", ".join(map(repr, self.guests)) or "nobody"
             raise InputError(
-                f"There is a key to verify {name!r} (--verify), and messages are from {known}; write its name alike, or leave "
-                "the key out."
+                f"There is a key to verify {name!r} (verify), and messages are from {known}; write its name alike, or leave the "
+                "key out.",
+                parameter="verify",
             )
 
     def _refuse_foreign_names(self) -> None:
         """Refuse keys to verify a name that no party can have, unless the model has it from an earlier version."""
         for name in self.verify:
             if not is_party_name(name) and name not in self.members and name not in self.kept:
-                raise InputError(f"The name of a key to verify (--verify) must be {MUST_BE}. Got {why_not(name)}.")
+                text = f"The name of a key to verify (verify) must be {MUST_BE}. Got {why_not(name)}."
+                raise InputError(text, parameter="verify")
 
-    def _collect(self, check_keys: Callable[[], None]) -> dict[str, bytes]:
+    def _collect(self, check_keys: Callable[[], None]) -> dict[str, Received]:
         self._refuse_foreign_names()
         if self.inbox is not None and not self.inbox.is_dir():
             raise InputError(
@@ -171,8 +175,8 @@ class FilesEngine:
         for name, why in self.refused.items():
             self.tell(f"refused {name}: {why}")
         if len(self.arrived) < self.least:
-            raise AbsentPartyError(self._too_few())
-        return {party: arrived.data for party, arrived in self.arrived.items()}
+            raise AbsentPartyError(self._too_few(), parameter=("deadline", "min_guests"))
+        return {party: Received(came.message, came.file_bytes) for party, came in self.arrived.items()}
 
     def _wait(self, inbox: Path) -> None:
         """Look into the folder until all are there, or time is up."""
@@ -194,7 +198,7 @@ class FilesEngine:
         came = f"only {', '.join(self.arrived)}" if self.arrived else "nobody"
         return (
             f"At least {self.least} guest{'' if self.least == 1 else 's'} must answer, and {came} did.{who}{why} Ask for the "
-            "missing messages, wait longer (--deadline), or train with fewer guests (--min-guests)."
+            "missing messages, wait longer (deadline), or train with fewer guests (min_guests)."
         )
 
     def _look(self, inbox: Path, seen: dict[Path, tuple[int, int]]) -> None:
@@ -216,9 +220,9 @@ class FilesEngine:
             data = raw if self.key is None or not raw.startswith(envelope.SEALED) else unseal(raw, self.key)
             message = Representation.from_bytes(data, max_dim=self.max_dim, max_memory=self.max_memory)
         except MessageError as error:
-            raise MessageError(f"{error} ({path})") from None
+            raise error.found_in(path) from None
         if expected_only and self.expect and message.party not in self.expect:
-            raise MessageError(f"it is from party {message.party!r}, who is not expected (--expect)")
+            raise MessageError(f"it is from party {message.party!r}, who is not expected (expect)")
         self._check(message, path)
         before = self.arrived.get(message.party)
         if before is not None and before.data == data:
@@ -226,7 +230,8 @@ class FilesEngine:
         if before is not None and not self.replace:
             raise MessageError(
                 f"The message of party {message.party!r} in {path} is refused: another, different one is in {before.source}. "
-                "Keep one of them, or take the later one with --replace."
+                "Keep one of them, or take the later one (replace).",
+                parameter="replace",
             )
         self.arrived[message.party] = Arrived(data, message, str(path), len(raw))
         self.tell(f"received {message.party}: {message.n_rows:,} rows, {len(raw):,} bytes ({path})")
@@ -235,19 +240,21 @@ class FilesEngine:
         """Refuse a file by its first bytes and its size, before it is read."""
         if start.startswith(envelope.SEALED):
             if self.key is None:
-                raise MessageError(f"The message {path} is sealed; give the private key that it was sealed to (--key).")
+                text = f"The message {path} is sealed; give the private key that it was sealed to (key)."
+                raise MessageError(text, parameter="key")
             return
         try:
             check_start(start, size, max_dim=self.max_dim, max_memory=self.max_memory)
         except MessageError as error:
-            raise MessageError(f"{error} ({path})") from None
+            raise error.found_in(path) from None
 
     def _check(self, message: Representation, path: Path) -> None:
         """Refuse what belongs to another run, is not signed by whom it should be, or could be of somebody else."""
         if message.party == self.host:
             raise MessageError(
                 f"The message of party {message.party!r} in {path} is refused: that is the host's own name. Let the guest choose "
-                "another name, or the host (--name)."
+                "another name, or the host.",
+                parameter="name",
             )
         known = (
             message.party in self.members or message.party in self.kept
@@ -266,7 +273,8 @@ class FilesEngine:
         if message.run != self.run:
             raise MessageError(
                 f"The message of party {message.party!r} in {path} is refused: it belongs to run {message.run!r}, this is run "
-                f"{self.run!r} (--run)."
+                f"{self.run!r}.",
+                parameter="run",
             )
 
     def _check_signature(self, message: Representation, path: Path | str) -> None:
@@ -275,10 +283,12 @@ class FilesEngine:
         if key is None:
             raise MessageError(
                 f"{refused}there are keys to verify {', '.join(map(repr, self.verify))} and none for it, and with any key every "
-                f"message must be verified. Give its key, too (--verify {message.party}=KEY), or leave the message out."
+                f"message must be verified. Give its key, too (verify), or leave the message out.",
+                parameter="verify",
             )
         if not message.signature:
-            raise MessageError(f"{refused}it is not signed, and --verify asks for the key {key.fingerprint}.")
+            text = f"{refused}it is not signed, and must be, with the key {key.fingerprint} (verify)."
+            raise MessageError(text, parameter="verify")
         if not key.verify(message.checksum, message.signature):
             raise MessageError(
                 f"{refused}its signature is not by the key {key.fingerprint}. Ask the guest, by another way, for its public key, "

@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from fedonce.data.table import Table
+from fedonce.messages.received import Received
 from fedonce.party import Guest
 from fedonce.rounds.guest import GuestSide
 from fedonce.rounds.settings import Rounds
@@ -36,12 +37,15 @@ class LocalEngine:
         Which of the agreed rows a guest has. Not listed: all of them.
     n_jobs : int or None
         Processes that learn side by side, as in joblib.
+    max_memory : int, optional
+        Messages that would take more bytes of memory are refused. Default: a quarter of the machine's.
     """
 
     parties: dict[str, Guest]
     tables: Mapping[str, Table]
     present: Mapping[str, NDArray[np.bool_]]
     n_jobs: int | None = None
+    max_memory: int | None = None
     sides: dict[str, GuestSide] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -49,12 +53,7 @@ class LocalEngine:
         """Names of all guests."""
         return tuple(self.parties)
 
-    @property
-    def moved(self) -> dict[str, int]:
-        """Nothing but the messages themselves moves."""
-        return {}
-
-    def learn(self) -> dict[str, bytes]:
+    def learn(self) -> dict[str, Received]:
         """Let each guest that has any row learn; return the messages."""
         answering = self._answering()
         # With a privacy budget in threads: each purse's ledger is then here, also when a guest fails.
@@ -65,38 +64,42 @@ class LocalEngine:
         for guest, _ in done:  # logged here, as the guests' processes have no log of ours
             logger.info("guest %s: learnt with %s", guest.name, guest.learner.name)
         self.parties = self.parties | {guest.name: guest for guest, _ in done}
-        return {guest.name: message for guest, message in done}
+        return self._received({guest.name: message for guest, message in done})
 
-    def represent(self) -> dict[str, bytes]:
+    def represent(self) -> dict[str, Received]:
         """Let each guest that has any row, and has learnt, represent its rows; return the messages."""
         answering = [guest for guest in self._answering() if guest.codec is not None]
-        return {guest.name: guest.represent(*self._rows(guest.name)).to_bytes() for guest in answering}
+        return self._received({each.name: each.represent(*self._rows(each.name)).to_bytes() for each in answering})
 
-    def open_rounds(self, rounds: Rounds, n_rows: int, host: str) -> dict[str, bytes]:
+    def open_rounds(self, rounds: Rounds, n_rows: int, host: str) -> dict[str, Received]:
         """Let each guest that takes part get ready for rounds."""
         learnt = [guest for guest in self._answering() if guest.codec is not None or rounds.start == "random"]
         self.sides = {guest.name: GuestSide(guest, *self._rows(guest.name), rounds, n_rows, host) for guest in learnt}
-        return {name: side.opening() for name, side in self.sides.items()}
+        return self._received({name: side.opening() for name, side in self.sides.items()})
 
     def begin_rounds(self, training: Training, order: int) -> None:
         """Tell each guest how everyone trains, in which order of rows."""
         for side in self.sides.values():
             side.begin(training, order)
 
-    def forward(self) -> dict[str, bytes]:
+    def forward(self) -> dict[str, Received]:
         """Return the guests' values of the next batch's rows."""
-        return {name: side.forward() for name, side in self.sides.items()}
+        return self._received({name: side.forward() for name, side in self.sides.items()})
 
     def backward(self, gradients: Mapping[str, bytes]) -> None:
         """Hand each guest its gradient."""
         for name, gradient in gradients.items():
             self.sides[name].backward(gradient)
 
-    def close_rounds(self) -> dict[str, bytes]:
+    def close_rounds(self) -> dict[str, Received]:
         """Let each guest freeze its model; its rows are not kept."""
         closing = {name: side.close() for name, side in self.sides.items()}
         self.sides = {}
-        return closing
+        return self._received(closing)
+
+    def _received(self, messages: Mapping[str, bytes]) -> dict[str, Received]:
+        """Decode messages; the host compares how many values they have with what it knows of the guest."""
+        return {name: Received.of(data, name, max_memory=self.max_memory) for name, data in messages.items()}
 
     def _answering(self) -> list[Guest]:
         return [

@@ -6,14 +6,14 @@ as it would on its own machine.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 
-from fedonce.data.scikit import check_one_column, labels_of
+from fedonce.data.scikit import check_one_column
 from fedonce.estimators.base import FedOnce
 from fedonce.party.presence import Present
 
@@ -115,17 +115,6 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
 
     _task = "classification"
 
-    def fit(self, X: Any, y: ArrayLike, present: Present = None) -> Self:
-        """Train: each guest learns without labels and sends one message, then the host learns with labels.
-
-        `present` maps a guest to a boolean per row, or to False: which rows it has. Omitted: all. The columns of an absent
-        guest stay in the table, filled with anything (NaN, say); they are not looked at.
-        """
-        label = labels_of(y, self._owner)
-        self._fit(self._table(X, reset=True), label, present)
-        self.classes_: NDArray[Any] = np.asarray(self._host.classes)
-        return self
-
     def predict_proba(self, X: Any, present: Present = None) -> NDArray[np.float64]:
         """Return a probability per class for each row; columns in the order of `classes_`."""
         return self._outputs(X, present)
@@ -145,11 +134,6 @@ class FedOnceRegressor(RegressorMixin, FedOnce):  # type: ignore[misc]
     """Predict a number for rows whose columns lie with several parties. Parameters as in `FedOnceClassifier`."""
 
     _task = "regression"
-
-    def fit(self, X: Any, y: ArrayLike, present: Present = None) -> Self:
-        """Train: each guest learns without labels and sends one message, then the host learns with labels."""
-        label = labels_of(y, self._owner, np.float64)
-        return self._fit(self._table(X, reset=True), label, present)
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, present: Present = None) -> float:
         """Return the coefficient of determination, R squared."""

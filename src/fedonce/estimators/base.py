@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from fedonce import hostmodels, learners, protocol
 from fedonce.data.partition import Block, Parties, resolve
 from fedonce.data.preparation import Bounds, Preparation, Public
-from fedonce.data.scikit import table_of
+from fedonce.data.scikit import labels_of, table_of
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, parameter_error
 from fedonce.hostmodels import HostModel
-from fedonce.hostmodels.network import Recipe
+from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import Learner
 from fedonce.messages import codecs
 from fedonce.messages.traffic import Traffic
@@ -40,6 +40,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
     """What the classifier and the regressor share; `FedOnceClassifier` describes the parameters."""
 
     _task: str
+    classes_: NDArray[Any]  # of a classifier
 
     @settings.takes_moved
     def __init__(
@@ -102,7 +103,14 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.privacy = settings.with_fields(self.privacy, fields, self._owner)
         return self
 
-    def _fit(self, table: Table, label: NDArray[Any], present: Present) -> Self:
+    def fit(self, X: Any, y: ArrayLike, present: Present = None) -> Self:
+        """Train: each guest learns without labels and sends one message, then the host learns with labels.
+
+        `present` maps a guest to a boolean per row, or to False: which rows it has. Omitted: all. The columns of an absent
+        guest stay in the table, filled with anything (NaN, say); they are not looked at.
+        """
+        label = labels_of(y, self._owner, np.float64 if self._task == "regression" else None)
+        table = self._table(X, reset=True)
         for stale in ("ledger_", "plan_"):  # of a fit before, with a budget of its own
             self.__dict__.pop(stale, None)
         privacy = self._whole_privacy()
@@ -118,7 +126,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         }
         if not guests:
             text = f"{self._owner} has one party only, {self.host_!r}: it trains alone (Solo)."
-            warnings.warn(text, FedOnceWarning, stacklevel=3)
+            warnings.warn(text, FedOnceWarning, stacklevel=2)
         self._host = self._make_host(privacy, seed, own, public, plan)
         self._host.check_label(label, table.n_rows)  # before the guests spend time
         preparations = [self._host.preparation, *(guest.preparation for guest in guests.values())]
@@ -135,6 +143,13 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         with lines_on_stderr(self.verbose):
             fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine, rounds)
         self._guests = engine.parties
+        self._remember(fitted)
+        return self
+
+    def _remember(self, fitted: protocol.Fitted) -> None:
+        """Set what a training leaves for the user to look at."""
+        if self._task == "classification":
+            self.classes_ = np.asarray(self._host.classes)
         self.history_ = fitted.history
         self.traffic_ = fitted.traffic
         self.prediction_traffic_ = Traffic()
@@ -143,7 +158,6 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.dims_ = dict(self._host.dims)
         self.absent_ = fitted.absent
         self.overlap_ = fitted.overlap
-        return self
 
     def _whole_privacy(self) -> Privacy:
         short = {name: getattr(self, name) for name in settings.SHORT_FORMS}

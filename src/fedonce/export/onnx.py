@@ -82,8 +82,9 @@ def export_guest(guest: Guest, path: str | Path) -> Exported:
     """
     if guest.codec is None:
         raise InputError(f"Party {guest.name!r} has not learnt yet; call learn first.")
-    added = None if guest.tuned is None else guest.tuned.network
-    alone = added is not None and guest.tuned is not None and guest.tuned.alone
+    tuned = guest.fine_tuning
+    added = None if tuned is None else tuned.network
+    alone = added is not None and tuned is not None and tuned.alone
     learner = None if alone else guest.learner.module()
     bound = np.inf if alone or guest.purse is None else guest.bound
     shape = guest.preparation.row_shape

@@ -111,7 +111,7 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def told(policy: Policy, tally: Tally) -> dict[str, Any]:
+def as_json(policy: Policy, tally: Tally) -> dict[str, Any]:
     """Return how much of the policy's allowance is used, as JSON values, for the guest's own eyes."""
     learnt = tally.learnings()
     runs = {run: {"learnings": len(of_run(learnt, run)), "rounds": tally.rounds(run)} for run in tally.runs()}

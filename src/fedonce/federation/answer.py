@@ -10,12 +10,9 @@ The work itself is in `tasks`, which is imported when there is any: an answer th
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +20,7 @@ from typing import TYPE_CHECKING
 from fedonce.federation.record import MESSAGE
 from fedonce.federation.request import Request
 from fedonce.federation.workplace import Failed, Tell, Workplace
+from fedonce.system.locks import hold
 
 if TYPE_CHECKING:
     from fedonce.federation.tasks import RoundsResponder
@@ -45,7 +43,7 @@ class Responder(Workplace):
     def answer(self, request: Request) -> Path:
         """Return the file with the answer: the one kept from before, or a new one; it is in the record by then."""
         folder = self.kept(request.fingerprint)
-        with self.discreet(), self._only_one(self._lock(request, folder)):
+        with self.discreet(), hold(self._lock(request, folder), self._wait):
             message = folder / MESSAGE
             if message.exists():
                 if request.what == "learn":
@@ -68,17 +66,8 @@ class Responder(Workplace):
 
             return tasks.open_rounds(self, request)
 
-    @contextmanager
-    def _only_one(self, lock: Path) -> Iterator[None]:
+    def _wait(self) -> None:
         """Wait while another process of this guest works at the same: an earlier job that was given up, say."""
-        with lock.open("w") as file:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    self.tell("waiting")
-                    if self.stopped():
-                        raise Failed("an earlier process of this guest is still at work") from None
-                    time.sleep(0.5)
-            yield
+        self.tell("waiting")
+        if self.stopped():
+            raise Failed("an earlier process of this guest is still at work")

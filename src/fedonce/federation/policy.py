@@ -6,7 +6,6 @@ of the data, and no name of a column that the host did not name itself.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,127 +14,17 @@ from typing import Any
 
 from fedonce.data.table import did_you_mean
 from fedonce.errors import FedOnceError, InputError, MessageError
-from fedonce.federation.request import NAMINGS, Request
-from fedonce.federation.tomlfile import (
-    FLAG,
-    NAMES,
-    Kind,
-    check,
-    check_learner,
-    load,
-    number,
-    one_of,
-    some_of,
-    whole,
-    wrong,
-)
+from fedonce.federation.policy_file import DEFAULT_POLICY as DEFAULT_POLICY
+from fedonce.federation.policy_file import KEYS
+from fedonce.federation.request import Request
+from fedonce.federation.tomlfile import check, check_learner, load, wrong
 from fedonce.learners.names import LEARNERS, OURS
-from fedonce.messages.codecs import BITS
 from fedonce.rows import alignment
 
 WHAT = "policy"
-PLAN_LIMIT = 100_000  # characters: far more than a plan has, and little enough to be priced
+LONGEST_PLAN = 100_000  # characters: far more than a plan has, and little enough to be priced
 OWN_EPOCHS = 100  # what a learner that trains takes at most where the host does not say
 ROUNDS_BITS = 8  # what rounds send at least, as `rounds.LEAST_BITS`
-
-DEFAULT_POLICY = """\
-# What this guest allows. Every request of a host is checked against this file before anything is done; what is not allowed is
-# refused, and the host is told which key of this file says so. Changes count from the next request on.
-# All keys can be left out: the values below are then used. A key that stands behind # is not set.
-
-# Who may ask, and for which runs. Not set: every host of the federation, any run. A request says who asks; the guest compares it
-# with the host that its kit names, too.
-# hosts = ["bank"]
-# runs = ["churn-2026"]
-
-# Which columns may be used. Not set: all of the table. What is forbidden stays forbidden, also where `columns` has it.
-# A host that asks for a forbidden column is told the same as if there were no such column.
-# columns = ["visits", "spend"]
-# forbid_columns = ["birthday"]
-
-# How few columns a host may ask to learn from. Not set: all that are allowed, so that no message is about one column alone. With
-# a number the host may choose any so many of them, or more.
-# min_columns = 3
-
-# How may be learnt, and how much may be sent for each row: the fewer values and bits, the less a message tells.
-# Learners of other packages must be installed here, too, and are allowed only where they are named.
-learners = @ours@
-max_dim = 16
-max_bits = 32
-max_epochs = 1000
-
-# How often, over the whole life of a run and of this table. What was answered is counted in answers/record.jsonl; asked the same
-# again, this guest sends the same bytes, which does not count. A learning is an answer to a request that differs in anything.
-# max_values_per_row: the values of all models that ever answered, added up; predictions by a model that is counted add nothing.
-max_learnings = 1
-max_learnings_per_year = 12
-max_values_per_row = 64
-
-# A plain attack is tried on every message before it leaves (docs/parties.md, What leaks). max_rebuilt refuses a message from
-# which it rebuilds a column better than this: 0 is no better than guessing, 1 is the column itself. Not set: what the attack
-# finds is written to the record, and nothing is refused.
-# max_rebuilt = 0.9
-
-# Noise on every value that leaves (see docs/rounds.md). 0: none is needed. A row has the same noise in every message of a model:
-# to ask again does not average it away.
-min_noise = 0.0
-
-# Differential privacy: "required" refuses every training without a privacy budget. max_epsilon and max_delta are the most that
-# one training may cost, for all parties together. A run is learnt with a budget once; budgets of several runs add up, and `runs`
-# above says which there may be.
-budget = "optional"
-# max_epsilon = 4.0
-max_delta = 1e-3
-
-# Rows for predictions, once a training is done. max_predict_rows: at most so many in one request, also in one for rounds. Not
-# set: no limit.
-predict = true
-# max_predict_rows = 100000
-
-# Private set intersection: the host learns which of its ids are in the table. It can ask about ids that it does not have:
-# max_align_rows limits about how many. Not set: no limit. Both hold also for learning from rows that the host names ("agreed").
-align = true
-# max_align_rows = 1000000
-
-# Training on together in rounds (docs/rounds.md), at most so many in a run; those of a try that broke off count. 0: refused. A
-# one-shot message is learnt here, from this table alone. In rounds the host's gradients steer what is sent, again and again: a
-# host that does not keep to the protocol could draw out more than one message tells. Allow it to hosts that you trust with the
-# columns themselves. Rounds are not counted in max_values_per_row.
-max_rounds = 0
-
-# How messages may name rows: "keyed" (hashes with a secret that the parties share), "agreed" (rows of an alignment: no ids at
-# all), "hashed" (hashes without a key: whoever gets a message and can list ids can find them again).
-ids = ["keyed", "agreed", "hashed"]
-""".replace("@ours@", json.dumps(OURS))
-
-_COLUMNS = Kind(
-    "a list of names of columns", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)
-)
-KEYS = {
-    "hosts": NAMES,
-    "runs": NAMES,
-    "columns": _COLUMNS,
-    "forbid_columns": _COLUMNS,
-    "min_columns": whole(1, 2**20),
-    "learners": NAMES,
-    "max_learnings": whole(1, 10**6),
-    "max_learnings_per_year": whole(1, 10**6),
-    "max_values_per_row": whole(1, 2**40),
-    "max_rebuilt": number(0, below=1),
-    "max_dim": whole(1, 2**20),
-    "max_bits": one_of(*sorted(BITS)),
-    "max_epochs": whole(1, 10**6),
-    "min_noise": number(0, below=1e6),
-    "budget": one_of("optional", "required"),
-    "max_epsilon": number(0, above=True),
-    "max_delta": number(0, above=True, below=1),
-    "predict": FLAG,
-    "max_predict_rows": whole(1, 2**40),
-    "align": FLAG,
-    "max_align_rows": whole(1, 2**40),
-    "max_rounds": whole(0, 10**9),
-    "ids": some_of(*NAMINGS),
-}
 
 
 @dataclass(frozen=True)
@@ -326,8 +215,8 @@ class Policy:
             if required:
                 yield f"{guest} learns with a privacy budget only (budget); add [budget] to the run file"
             return
-        if len(request.plan) > PLAN_LIMIT:
-            yield f"its privacy plan has {len(request.plan)} characters; the most is {PLAN_LIMIT}"
+        if len(request.plan) > LONGEST_PLAN:
+            yield f"its privacy plan has {len(request.plan)} characters; the most is {LONGEST_PLAN}"
             return
         from fedonce.privacy.budget import Plan  # slow to import
 

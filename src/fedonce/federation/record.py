@@ -9,7 +9,6 @@ off. Any other line that cannot be read is an error, as nobody knows what it cou
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -31,6 +30,7 @@ from fedonce.messages.envelope import read_header
 from fedonce.messages.representation import DIM_LIMIT, Representation
 from fedonce.rows import alignment
 from fedonce.system.disk import cannot_write, write_file
+from fedonce.system.locks import hold
 
 ANSWERS, MESSAGE, ASKED = "answers", "message.fedonce", "request.fedonce"  # where answers are kept, and what of each
 COLUMNS, REBUILT = (
@@ -207,8 +207,7 @@ class Record:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.folder / LOCK).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with hold(self.folder / LOCK):
             yield
 
     def _begin(self) -> list[Entry]:

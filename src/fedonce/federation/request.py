@@ -1,4 +1,4 @@
-"""What a host asks of one guest: a file that travels inside a FLARE job, checked by the guest before anything is done.
+"""What a host asks of one guest: a file that travels inside a job, checked by the guest before anything is done.
 
 A request is an envelope like every file between parties: named texts and arrays, a checksum, nothing else. `fingerprint` names
 what is asked: the same request has the same one, and under it the guest keeps its answer.

@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedonce.data.table import KINDS, did_you_mean
+from fedonce.data.table import did_you_mean
 from fedonce.errors import InputError
-from fedonce.federation.status import SILENCE
-from fedonce.federation.tomlfile import (
-    FLAG,
-    NAME,
-    NAMES,
-    TABLE,
-    TEXT,
-    Kind,
-    check,
-    check_known,
-    check_learner,
-    load,
-    needed,
-    number,
-    one_of,
-    whole,
-    wrong,
+from fedonce.federation.runfile_checks import (
+    BUDGET_KEYS,
+    KEYS,
+    LEARNING,
+    REQUIRED,
+    ROUNDS_KEYS,
+    WHAT,
+    check_guest_sections,
+    check_together,
+    check_top,
 )
-from fedonce.hostmodels.names import HOST_MODELS
-from fedonce.messages.codecs import BITS
-from fedonce.messages.names import MUST_BE, is_party_name, why_not
-from fedonce.rows.alignment import REVEAL
+from fedonce.federation.status import SILENCE
+from fedonce.federation.tomlfile import check, load, needed, wrong
 from fedonce.rows.ids import RULES, parse_forms
 from fedonce.system.sizes import MESSAGE_LIMIT, size
 from fedonce.system.text import duration
@@ -41,79 +30,6 @@ from fedonce.system.text import duration
 if TYPE_CHECKING:
     from fedonce.privacy.budget import Plan
     from fedonce.rounds.settings import Rounds
-
-WHAT = "run file"
-MOST_ROWS = 2**40
-_EPOCHS, _BITS = whole(1, 10**6), one_of(*sorted(BITS))
-_COUNT = whole(1, MOST_ROWS)
-
-
-def _are_columns(value: Any) -> bool:
-    # The commands separate columns by commas, and a model that was trained here is used by them, too.
-    return NAMES.fits(value) and not any("," in name for name in value)
-
-
-_COLUMNS = Kind("a list of names of columns, one or more, each once and without commas", _are_columns)
-_LEARNING = {"learner": NAME, "dim": whole(1, 2**20), "bits": _BITS, "epochs": _EPOCHS, "noise": number(0, below=1e6)}
-KEYS = {
-    "run": NAME,
-    "table": TEXT,
-    "id": TEXT,
-    "label": TEXT,
-    "guests": NAMES,
-    "kit": TEXT,
-    "deadline": TEXT,
-    "silence": TEXT,
-    "min_guests": whole(0, 10**6),
-    **_LEARNING,
-    "seed": whole(0, 2**32 - 1),
-    "task": one_of("classification", "regression"),
-    "columns": _COLUMNS,
-    "drop": _COLUMNS,
-    "types": TABLE,
-    "recipe": one_of("default", "paper"),
-    "host_epochs": _EPOCHS,
-    "model": NAME,
-    "align": FLAG,
-    "reveal": one_of(*REVEAL),
-    "normalise_ids": TEXT,
-    "secret": TEXT,
-    "max_message": TEXT,
-    "max_memory": TEXT,
-    "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),
-    "budget": TABLE,
-    "guest": TABLE,
-}
-GUEST_KEYS = _LEARNING | {"columns": NAMES, "rows": _COUNT}
-ROUNDS_KEYS = {
-    "rounds": whole(1, 10**9),
-    "epochs": number(0, above=True),
-    "bytes": _COUNT,
-    "batch": whole(1, 10**9),
-    "rate": number(0, above=True),
-    "bits": _BITS,
-}
-BUDGET_KEYS = {
-    "epsilon": Kind(
-        "a number above 0 (inf: clip, without noise)", lambda value: type(value) in (int, float) and value > 0
-    ),
-    "delta": number(0, above=True, below=1),
-    "accountant": one_of("pld", "rdp", "reference"),
-    "division": one_of("moments", "simple"),
-    "public": TEXT,
-    "rows": _COUNT,
-}
-REQUIRED = {
-    "run": '"churn-2026"',
-    "table": '"bank.csv"',
-    "id": '"customer_id"',
-    "label": '"churned"',
-    "guests": '["shop", "telco"]',
-    "task": '"classification"',
-    "epsilon": "4.0",
-    "delta": "1e-5",
-    "public": '"bank-public.toml"',
-}
 
 
 @dataclass(frozen=True)
@@ -155,7 +71,7 @@ class RunFile:
     task : str, optional
         "classification" or "regression"; None: by the labels.
     columns, drop, types
-        Of the host's own table, as for the commands; see `table_settings`.
+        Of the host's own table, as for `jobs.TableSource`.
     recipe, host_epochs, model
         How the host trains.
     align, reveal
@@ -170,8 +86,6 @@ class RunFile:
         Differential privacy.
     max_message, max_memory : int
         Bytes of the largest message that is taken, and that the guests' values may take; None: a quarter of the machine's memory.
-    digest : str
-        Names all that makes another training if it changes: not the kit, the times, the limits and the least number of guests.
     """
 
     path: Path
@@ -206,15 +120,14 @@ class RunFile:
     budget: Budget | None = None
     max_message: int = MESSAGE_LIMIT
     max_memory: int | None = None
-    digest: str = ""
 
     @classmethod
     def read(cls, path: Path | str) -> RunFile:
         """Read a run file; raise InputError where something of it cannot be meant."""
         path = Path(path)
         content = load(path, WHAT)
-        _check_top(path, content)
-        _check_guests(path, content)
+        check_top(path, content)
+        check_guest_sections(path, content)
         given: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
         }
@@ -223,8 +136,8 @@ class RunFile:
         given |= {"forms": _forms(path, given.pop("normalise_ids", ""))}
         given |= {key: _time(path, key, given[key]) for key in ("deadline", "silence") if key in given}
         given |= {key: _size(path, key, given[key]) for key in ("max_message", "max_memory") if key in given}
-        _check_together(path, given)
-        return cls(path, digest=_digest(content), **given)
+        check_together(path, given)
+        return cls(path, **given)
 
     def check_guests(self, known: Sequence[str]) -> None:
         """Raise where a guest is not one of the federation's."""
@@ -236,19 +149,9 @@ class RunFile:
     def learn_settings(self, guest: str) -> dict[str, Any]:
         """Return how a guest is asked to learn: keyword arguments of `request.Request`."""
         own = self._of(guest)
-        settings = {name: own.get(name, getattr(self, name)) for name in _LEARNING}
+        settings = {name: own.get(name, getattr(self, name)) for name in LEARNING}
         columns = own.get("columns")
         return settings | {"noise": float(settings["noise"]), "columns": None if columns is None else tuple(columns)}
-
-    def table_settings(self) -> dict[str, Any]:
-        """Return how the host's table is read: keyword arguments of `steps.labelled_table` and `steps.read`."""
-        return {
-            "id": self.id,
-            "label": self.label,
-            "columns": None if self.columns is None else ",".join(self.columns),
-            "drop": ",".join(self.drop) or None,
-            "types": [f"{name}={kind}" for name, kind in self.types.items()],
-        }
 
     def rounds_settings(self) -> Rounds | None:
         """Return how to train on together; None: not at all."""
@@ -291,80 +194,6 @@ class RunFile:
         if guest not in self.guests:
             raise InputError(f"{self.path}: 'guests' does not name {guest!r}{did_you_mean(guest, self.guests)}")
         return self.guest.get(guest, {})
-
-
-def _check_top(path: Path, content: Mapping[str, Any]) -> None:
-    """Check what stands above all sections."""
-    if isinstance(content.get("guests"), dict):
-        name = next(iter(content["guests"]), "shop")
-        raise InputError(
-            f"{path}: 'guests' must be a list, as in [\"{name}\"]; what one guest does differently is in [guest.{name}]."
-        )
-    check(path, WHAT, content, KEYS)
-    needed(path, content, ("run", "table", "id", "label", "guests"), REQUIRED)
-    check_learner(path, content.get("learner", "auto"))
-    check_known(path, HOST_MODELS, content.get("model", "network"), "model")
-    for guest in content["guests"]:
-        if not is_party_name(guest):
-            raise InputError(f"{path}: names in 'guests' must be {MUST_BE}. Got {why_not(guest)}.")
-    if content["label"] == content["id"]:
-        raise wrong(path, "label", "another column than 'id'", content["label"])
-    if content.get("min_guests", 1) > len(content["guests"]):
-        raise wrong(
-            path, "min_guests", f"at most the number of guests, {len(content['guests'])}", content["min_guests"]
-        )
-    for name, kind in content.get("types", {}).items():
-        if kind not in KINDS or "=" in name:
-            raise wrong(path, name, f"one of {', '.join(KINDS)}, and the name without '='", kind, "types")
-    if "reveal" in content and not content.get("align"):
-        raise wrong(path, "reveal", "left out, or beside align = true", content["reveal"])
-
-
-def _check_guests(path: Path, content: Mapping[str, Any]) -> None:
-    """Check what guests do differently."""
-    for name, own in content.get("guest", {}).items():
-        section = f"guest.{name}"
-        if name in GUEST_KEYS and not isinstance(own, dict):
-            raise InputError(
-                f"{path}: {name!r} stands in [guest]; name the guest, as in [guest.{content['guests'][0]}]."
-            )
-        if name not in content["guests"]:
-            hint = did_you_mean(name, content["guests"])
-            raise InputError(f"{path}: [{section}] is about a guest that 'guests' does not name{hint}")
-        if not isinstance(own, dict):
-            raise wrong(path, name, "a table of settings", own, "guest")
-        check(path, WHAT, own, GUEST_KEYS, section, KEYS)
-        check_learner(path, own.get("learner", "auto"), "learner", section)
-
-
-def _check_together(path: Path, content: Mapping[str, Any]) -> None:
-    """Refuse what does not go together: each of rounds, noise and a budget excludes the others."""
-    own, rounds, budget = content.get("guest", {}), content["rounds"] is not None, content["budget"] is not None
-    noisy = [f"[guest.{name}]" for name in own if own[name].get("noise")] + (["noise"] if content.get("noise") else [])
-    if rounds and noisy:
-        raise InputError(
-            f"{path}: there are rounds, and noise ({noisy[0]}); rounds send values without noise. Take one of them out."
-        )
-    if budget:
-        if rounds:
-            raise InputError(
-                f"{path}: there are rounds, and [budget]; rounds have no private version. Take one of them out."
-            )
-        if noisy:
-            raise InputError(
-                f"{path}: there is noise ({noisy[0]}), and [budget]; that noise is made by figures of private rows that no "
-                "budget prices. Take one of them out."
-            )
-        if "task" not in content:
-            raise InputError(
-                f"{path} has [budget] and no 'task': with a budget it is not read off the labels. Write above the first section: "
-                f"task = {REQUIRED['task']}"
-            )
-    counted = [name for name in own if "rows" in own[name]]
-    if counted and not budget:
-        raise InputError(
-            f"{path}: 'rows' in [guest.{counted[0]}] serves a privacy budget; add [budget], or leave it out."
-        )
 
 
 def _rounds(path: Path, given: Any) -> dict[str, Any] | None:
@@ -411,10 +240,3 @@ def _forms(path: Path, text: str) -> tuple[str, ...]:
         return parse_forms(text)
     except InputError:
         raise wrong(path, "normalise_ids", f"some of {', '.join(RULES)}, with commas", text) from None
-
-
-def _digest(content: Mapping[str, Any]) -> str:
-    """Return 32 hex digits that name what is trained, and how; not how long anybody waits, or how much is taken."""
-    waiting = ("kit", "deadline", "silence", "min_guests", "max_message", "max_memory")
-    matters = {key: value for key, value in content.items() if key not in waiting}
-    return hashlib.sha256(json.dumps(matters, sort_keys=True).encode()).hexdigest()[:32]

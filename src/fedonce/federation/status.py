@@ -35,13 +35,13 @@ class GuestStatus:
     seconds: float | None = None  # of the job, at the guest
     waited: float | None = None  # from asking to receiving, at the host
     what: str = field(default="learn", repr=False)
+    token: str = field(default="", repr=False)  # of a submission that nobody knows the end of
     again: float = field(default=0.0, repr=False)  # when to ask again
     changed: float = field(default=0.0, repr=False)  # when it last stood elsewhere
-    heard: float = field(default=0.0, repr=False)  # when the server last had something to say of the job
+    heard: float = field(default=0.0, repr=False)  # when there last was something to hear of the job
 
-    @property
-    def told(self) -> dict[str, Any]:
-        """What there is to say, as JSON values."""
+    def as_json(self) -> dict[str, Any]:
+        """Return what there is to say, as JSON values."""
         names = ("guest", "state", "epoch", "epochs", "reason", "tries", "job", "bytes", "wire", "seconds", "waited")
         return {name: getattr(self, name) for name in names}
 

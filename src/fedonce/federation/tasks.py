@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,11 @@ from fedonce.federation.record import ASKED, COLUMNS, MESSAGE, REBUILT
 from fedonce.federation.request import Request
 from fedonce.federation.tables import GuestTables
 from fedonce.federation.workplace import STATE, Failed, Refused, Workplace
-from fedonce.jobs import steps
+from fedonce.jobs import Learning, TableSource
+from fedonce.jobs import guest as guest_job
+from fedonce.jobs.guest import Keys
+from fedonce.jobs.settings import public_knowledge
+from fedonce.jobs.settings import purse as purse_of
 from fedonce.messages.keys import read_secret
 from fedonce.party import Guest
 from fedonce.party.storage import model_folder
@@ -50,22 +56,7 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     workplace.check_allowance(request)
     workplace.tell("reading")
     own, reading = _training_table(workplace, request, tables)
-    plan = None if request.plan is None else Plan.from_text(request.plan)
-    party = Guest(
-        workplace.name,
-        request.learner,
-        request.dim,
-        request.bits,
-        request.epochs,
-        run=request.run,
-        noise=request.noise,
-        random_state=steps.estimator_seed(request.seed or 0),
-        naming=_naming(workplace, request, tables),
-        purse=None if plan is None else steps.purse(plan, workplace.name),
-        public=None if plan is None else steps.public(tables.public)[0],
-    )
-    party.reading = reading
-    _fix_noise(workplace, party)
+    party = _new_guest(workplace, request, tables, reading)
 
     def tell(epoch: int, epochs: int, stage: str) -> None:
         workplace.tell("learning", epoch, epochs)
@@ -77,26 +68,37 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     agreed = _rows(request) if request.naming == "agreed" else None
     progress = Progress(tell, folder / STATE, begun_with, forgets=False)
     with workplace.intended(request):
-        message = party.learn(own, agreed=agreed, progress=progress)
+        message = party.learn(own, agreed=agreed, progress=progress, noise_key=_noise_key(workplace, party))
         figures = _rebuilt(party, own)
         workplace.check_rebuilt(figures)
         write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
         write_file(folder / REBUILT, json.dumps(figures).encode(), private=True)
         write_file(folder / ASKED, request.to_bytes(), private=True)
-        steps.save_guest(party, message, folder, MESSAGE, None, None)
+        guest_job.save(party, Keys().close(message), folder, MESSAGE)
     progress.forget()
 
 
-def _fix_noise(workplace: Workplace, party: Guest) -> None:
-    """Let the guest's noise be that of the row: a host that asks again gets nothing to average."""
-    if party.noise is not None:
-        party.noise.key = workplace.record.noise_key()
+def _new_guest(workplace: Workplace, request: Request, tables: GuestTables, reading: Reading) -> Guest:
+    """Return a guest that is to learn as it is asked to."""
+    learning = Learning(
+        request.run, request.learner, request.dim, request.bits, request.epochs, request.noise, request.seed or 0
+    )
+    plan = None if request.plan is None else Plan.from_text(request.plan)
+    purse = None if plan is None else purse_of(plan, workplace.name)
+    public = None if plan is None else public_knowledge(tables.public)[0]
+    naming = _naming(workplace, request, tables)
+    return guest_job.new_guest(workplace.name, learning, reading, naming, purse, public)
+
+
+def _noise_key(workplace: Workplace, party: Guest) -> bytes | None:
+    """Return the key by which the guest's noise is that of the row: a host that asks again gets nothing to average."""
+    return None if party.noise is None else workplace.record.noise_key()
 
 
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
     """Attack what is about to be sent, and return figures: no column has a name in them."""
     most_rows = min(max(ATTACKED // len(own.names), FEWEST_ATTACKED), leakage.MOST_ROWS)
-    attacked = steps.attack(party, own, most_rows)
+    attacked = guest_job.rebuild(party, own, most_rows)
     found = [each for each in attacked if each.score is not None]
     figures = {
         "columns": len(found),
@@ -138,9 +140,9 @@ def represent(workplace: Workplace, request: Request, folder: Path) -> None:
     if not (held >= 0).any():
         raise Refused(f"{workplace.name} has none of the {len(held)} rows asked about.")
     workplace.tell("representing")
-    party.naming = None if secret is None else Naming("keyed", secret, asked.forms)
-    _fix_noise(workplace, party)
-    message = party.represent(own.take(held[held >= 0]), agreed=asked)
+    naming = None if secret is None else Naming("keyed", secret, asked.forms)
+    rows, noise_key = own.take(held[held >= 0]), _noise_key(workplace, party)
+    message = party.represent(rows, agreed=asked, naming=naming, noise_key=noise_key)
     write_file(folder / MESSAGE, message.to_bytes(), private=True)
 
 
@@ -151,7 +153,8 @@ def align(workplace: Workplace, request: Request, folder: Path) -> None:
     if request.points is None:
         raise Refused("the request for an alignment holds no ids.")
     workplace.tell("reading")
-    own = _read(workplace, tables.data, id=tables.id, columns=())
+    with _readable(workplace, tables.data):
+        own = read_table(tables.data, id=tables.id, columns=(), party=workplace.name)
     workplace.tell("aligning")
     response = alignment.respond(request.points, _ids(own), workplace.name, request.forms, policy.max_align_rows)
     write_file(folder / MESSAGE, response, private=True)
@@ -249,13 +252,13 @@ def _training(content: Any) -> Training:
 
 def _training_table(workplace: Workplace, request: Request, tables: GuestTables) -> tuple[Table, Reading]:
     """Read the columns that the request names and the policy allows."""
-    own = _read(workplace, tables.data, id=tables.id, columns=None, types=tables.types)
-    names = [str(name) for name in own.names if name not in tables.drop]
-    used = workplace.check_policy(request, names).used_columns(request, names)
+    with _readable(workplace, tables.data):
+        own, reading = TableSource(tables.data, tables.id, None, tables.drop, tables.types).read(workplace.name)
+    used = workplace.check_policy(request, reading.columns).used_columns(request, list(reading.columns))
     if not used:
         raise Refused(f"{workplace.name} has no column that it may use for this.")
-    own = own.select([own.names.index(name) for name in used])
-    return own, Reading(tables.id, tuple(used), {str(name): kind for name, kind in own.kinds.items()})
+    types = {name: reading.types[name] for name in used}
+    return own.select([own.names.index(name) for name in used]), replace(reading, columns=tuple(used), types=types)
 
 
 def _naming(workplace: Workplace, request: Request, tables: GuestTables) -> Naming:
@@ -267,7 +270,7 @@ def _naming(workplace: Workplace, request: Request, tables: GuestTables) -> Nami
     if secret is None or request.naming != f"keyed {fingerprint(secret)}":
         raise Refused(
             f"{request.host} names rows with a secret, and {workplace.name} has {'none' if secret is None else 'another one'}; "
-            "give the guest the same file (federation start --secret)."
+            "give the guest the same file when it starts (secret)."
         )
     return Naming("keyed", secret, request.forms)
 
@@ -312,9 +315,11 @@ def _read_again(workplace: Workplace, party: Guest, path: Path) -> Table:
         ) from error
 
 
-def _read(workplace: Workplace, path: Path, **how: Any) -> Table:
+@contextmanager
+def _readable(workplace: Workplace, path: Path) -> Iterator[None]:
+    """Say for the host's eyes that a table cannot be read."""
     try:
-        return read_table(path, party=workplace.name, **how)
+        yield
     except InputError as error:
         if not path.exists():
             raise _gone(workplace) from error

@@ -5,20 +5,24 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fedonce.errors import InputError
+from fedonce.errors import InputError, parameter_error
 from fedonce.hostmodels import network, private_network
 from fedonce.hostmodels.base import HOST_SHARE, Examples, HostModel, Inputs, Tensors
+from fedonce.hostmodels.length import choose_epochs, is_tried
 from fedonce.hostmodels.names import Facts
-from fedonce.hostmodels.network import ByOverlap, Recipe, find_recipe
+from fedonce.hostmodels.overlap import ByOverlap, partial_guests, with_and_without
+from fedonce.hostmodels.recipe import Recipe, find_recipe
 from fedonce.privacy.budget import Purse, Task
 from fedonce.privacy.dpsgd import check_clippable
 from fedonce.training.loop import Rows
+from fedonce.training.losses import LabelLoss
 from fedonce.training.networks import check_weights, code_sizes
 from fedonce.training.settings import Epoch, Training
 from fedonce.training.stored import check_lengths, restored_settings, settings_of
@@ -59,7 +63,16 @@ class NetworkModel(HostModel):
     ) -> list[Epoch]:
         """Train by the recipe."""
         recipe = self._choose(examples.own)
-        self.network_, history = network.fit(examples, dims, n_outputs, recipe, rng, device)
+        if not isinstance(recipe.members, int) or recipe.members < 1:
+            raise parameter_error("Recipe", "members", "a positive integer", recipe.members)
+        train = partial(network.train, dims=dims, n_outputs=n_outputs, device=device)
+        if is_tried(examples, recipe):
+            trial = copy.deepcopy(rng).spawn(1)[0]  # of its own: the training is the same with and without the trial
+            recipe = replace(recipe, epochs=choose_epochs(examples, recipe, train, trial, device))
+        self.network_, history = train(examples, recipe, rng)
+        if any(partial_guests(examples.present)):
+            own = np.random.default_rng(rng.integers(2**63))
+            self.network_ = with_and_without(examples, self.network_, recipe, train, own)
         return history
 
     def fit_private(
@@ -98,7 +111,7 @@ class NetworkModel(HostModel):
     def start(self, own: Rows, dims: Sequence[int], n_outputs: int) -> None:
         """Make an untrained network."""
         recipe = self._choose(own)
-        self.network_ = network.untrained(own.shape[1:], dims, n_outputs, recipe, self.sizes_)
+        self.network_ = untrained(own.shape[1:], dims, n_outputs, recipe, self.sizes_)
 
     def training(self, n_rows: int) -> Training:
         """Return how the recipe trains."""
@@ -108,7 +121,7 @@ class NetworkModel(HostModel):
         """Return the recipe's loss, with guests dropped as it says."""
         recipe = self._trained_with()
         raw = self.module()(own, values, network.drop_guests(present, recipe.guest_dropout))
-        return network.loss(raw, target, recipe.smoothing)
+        return LabelLoss(recipe.smoothing).mean(raw, target)
 
     def state(self) -> Tensors:
         """Return the weights."""
@@ -124,8 +137,7 @@ class NetworkModel(HostModel):
         recipe = self._trained_with()
 
         def build(recipe: Recipe) -> nn.Module:
-            sizes, partial = self.sizes_, self.partial_
-            return network.untrained(inputs.shape, inputs.dims, inputs.n_outputs, recipe, sizes, partial)
+            return untrained(inputs.shape, inputs.dims, inputs.n_outputs, recipe, self.sizes_, self.partial_)
 
         if not recipe.fixed_encoder:
             check_weights(lambda: build(recipe), tensors)
@@ -170,3 +182,19 @@ class NetworkModel(HostModel):
         if self.recipe_ is None:
             raise InputError("This NetworkModel has not been trained yet; call fit first.")
         return self.recipe_
+
+
+def untrained(
+    shape: tuple[int, ...],
+    dims: Sequence[int],
+    n_outputs: int,
+    recipe: Recipe,
+    sizes: Sequence[int] = (),
+    partial: Sequence[bool] = (),
+) -> nn.Module:
+    """Make the host's model, with as many members as the recipe has; two such where guests are `partial`."""
+    if any(partial):
+        two = [untrained(shape, dims, n_outputs, recipe, sizes) for _ in range(2)]
+        return ByOverlap(two[0], two[1], partial)
+    members = [network.build(shape, dims, n_outputs, recipe, sizes) for _ in range(recipe.members)]
+    return members[0] if len(members) == 1 else network.Ensemble(members)

@@ -16,16 +16,17 @@ from torch import Tensor, nn
 
 from fedonce.errors import parameter_error
 from fedonce.hostmodels.base import Examples
-from fedonce.hostmodels.network import AggregationModel, Recipe, build, drop_guests, loss
+from fedonce.hostmodels.network import AggregationModel, build, stated
+from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import PCA, orientations
 from fedonce.privacy.budget import Purse, Task, steps_task
-from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
-from fedonce.training.closedform import ClosedForm
-from fedonce.training.loop import Batch, Rows, TensorsOf, private_module_step, private_step, train
+from fedonce.privacy.dpsgd import PrivateSteps
+from fedonce.training.loop import Rows
 from fedonce.training.networks import code_sizes
+from fedonce.training.problem import Problem
 from fedonce.training.randomness import torch_seeded
 from fedonce.training.settings import Training
-from fedonce.training.threads import network_work, threads_for
+from fedonce.training.trainer import trainer
 
 TRAINING = "host's model"
 
@@ -51,43 +52,40 @@ def fit(
 ) -> AggregationModel:
     """Train the host's model within its part of the budget; nothing but the model comes back."""
     own = examples.own
-    dtype = torch.get_default_dtype()
     with torch_seeded(rng):
         if recipe.fixed_encoder:
             network, dim = _encoder(own, recipe.encoder_dim, rng, device, purse)
             recipe = replace(recipe, network=network, encoder_dim=dim)
             device = torch.device("cpu")  # a small head in closed form
-        model = build(own.shape[1:], dims, n_outputs, recipe, code_sizes(recipe.network, own)).to(device, dtype)
+        sizes = code_sizes(recipe.network, own)
+        model = build(own.shape[1:], dims, n_outputs, recipe, sizes).to(device, torch.get_default_dtype())
         private = purse.steps(TRAINING, own, recipe.clip)
-        training = replace(
-            recipe.training(len(own)), batch=private.batch, steps=private.event.steps, epochs=private.epochs
-        )
-        if recipe.drift is not None and private.event.noise:
-            # At a rate that falls linearly, noise of scale s in each of T steps adds up to rate * s * sqrt(T / 3).
-            step_noise = private.event.noise * private.clip / (private.event.rate * private.public_rows)
-            training = replace(
-                training, rate=min(training.rate, recipe.drift / (step_noise * math.sqrt(private.event.steps / 3)))
-            )
-        tensors = [torch.from_numpy(array).to(device, dtype) for array in (own, examples.values, examples.present)]
-        target = torch.from_numpy(examples.target).to(device)
-
-        def tensors_of(batch: Batch, epoch: int) -> tuple[list[Tensor], Tensor]:
-            rows = torch.from_numpy(batch).to(device)
-            x, r, p = (tensor[rows] for tensor in tensors)
-            return [x, r, drop_guests(p, recipe.guest_dropout)], target[rows]
-
-        work = 3 * network_work(model.head if recipe.fixed_encoder else model, own.shape[1:], training.batch)
-        if recipe.fixed_encoder and ClosedForm.supports(model.head, device):
-            with threads_for(work):
-                _train_head(model, tensors_of, recipe.smoothing, private, training, rng)
-        else:
-            check_clippable(model, tensors, "the recipe")
-            parameters, step = private_module_step(
-                model.train(), tensors_of, lambda raw, wanted: loss(raw, wanted, recipe.smoothing), private
-            )
-            with threads_for(work):
-                train(training.update(parameters), len(own), step, training, rng, private)
+        problem = stated(model, examples, recipe, device)
+        if recipe.fixed_encoder:
+            problem = _of_head(problem, model)
+        trainer(problem, _training(recipe, len(own), private), rng, private).run()
     return model.cpu().eval()
+
+
+def _training(recipe: Recipe, n_rows: int, private: PrivateSteps) -> Training:
+    """Return how to train in the steps of the plan."""
+    training = replace(recipe.training(n_rows), batch=private.batch, steps=private.event.steps, epochs=private.epochs)
+    if recipe.drift is None or not private.event.noise:
+        return training
+    # At a rate that falls linearly, noise of scale s in each of T steps adds up to rate * s * sqrt(T / 3).
+    step_noise = private.event.noise * private.clip / (private.event.rate * private.public_rows)
+    return replace(training, rate=min(training.rate, recipe.drift / (step_noise * math.sqrt(private.event.steps / 3))))
+
+
+def _of_head(problem: Problem, model: AggregationModel) -> Problem:
+    """Return the same problem where the head alone is trained, on what the fixed encoder makes of own columns."""
+
+    def change(*parts: Tensor) -> list[Tensor]:
+        assert problem.change is not None
+        with torch.no_grad():
+            return [model.inputs(*problem.change(*parts))]
+
+    return replace(problem, network=model.head, change=change)
 
 
 def _encoder(
@@ -111,37 +109,3 @@ def untrained_encoder(shape: tuple[int, ...], weight_shape: tuple[int, int]) -> 
     pca = PCA()
     pca.mean_, pca.directions_, pca.oriented_ = np.zeros(width), np.zeros((dim, width)), orientations.fits(shape)
     return _as_encoder(pca, shape)
-
-
-def _train_head(
-    model: AggregationModel,
-    tensors_of: TensorsOf,
-    smoothing: float,
-    private: PrivateSteps,
-    training: Training,
-    rng: np.random.Generator,
-) -> None:
-    """Train the head in closed form."""
-    form = ClosedForm(model.head)
-    wanted: list[Tensor] = []
-
-    def inputs_of(batch: Batch) -> Rows:
-        with torch.no_grad():
-            parts, target = tensors_of(batch, 0)
-            wanted[:] = [target]
-            inputs: Rows = model.inputs(*parts).numpy()
-        return inputs
-
-    def slope_of(batch: Batch, outputs: Rows, epoch: int) -> Rows:
-        target = wanted[0].numpy()
-        if target.dtype.kind == "f":
-            slope: Rows = 2 * (outputs - target[:, None].astype(outputs.dtype))
-            return slope
-        odds: Rows = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-        odds /= odds.sum(axis=1, keepdims=True)
-        odds -= smoothing / outputs.shape[1]
-        odds[np.arange(len(target)), target] -= 1 - smoothing
-        return odds
-
-    step = private_step(form, inputs_of, slope_of, private)
-    train(form.update(training.optimizer, training.weight_decay), private.n_rows, step, training, rng, private)

@@ -1,1 +1,46 @@
-"""The steps of a guest and of a host, from tables in files to a message, a model or predictions."""
+"""Jobs: what a guest and a host do from tables in files to a message, a model or predictions, each with one report.
+
+The commands, the federation and Python all run these.
+"""
+
+from fedonce.jobs.guest import GuestJob, GuestReport, MessageReport, RepresentJob, Sealing
+from fedonce.jobs.host import HostJob, HostReport
+from fedonce.jobs.incoming import Incoming, Limits
+from fedonce.jobs.predict import (
+    Care,
+    EvaluateJob,
+    EvaluationReport,
+    ExplainJob,
+    ExplanationReport,
+    ModelRows,
+    PredictionReport,
+    PredictJob,
+)
+from fedonce.jobs.settings import Fitting, GuestBudget, HostBudget, Learning, RowNames
+from fedonce.jobs.tables import TableSource
+
+__all__ = [
+    "Care",
+    "EvaluateJob",
+    "EvaluationReport",
+    "ExplainJob",
+    "ExplanationReport",
+    "Fitting",
+    "GuestBudget",
+    "GuestJob",
+    "GuestReport",
+    "HostBudget",
+    "HostJob",
+    "HostReport",
+    "Incoming",
+    "Learning",
+    "Limits",
+    "MessageReport",
+    "ModelRows",
+    "PredictJob",
+    "PredictionReport",
+    "RepresentJob",
+    "RowNames",
+    "Sealing",
+    "TableSource",
+]

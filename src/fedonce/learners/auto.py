@@ -11,11 +11,12 @@ from torch import nn
 
 from fedonce.errors import InputError
 from fedonce.learners.autoencoder import Autoencoder
-from fedonce.learners.base import Learner, Tensors
+from fedonce.learners.base import Learner, Tensors, progress_for
 from fedonce.learners.names import Facts
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, principal
 from fedonce.privacy.budget import Purse, Task
+from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
 
@@ -49,12 +50,14 @@ class Auto(Learner):
     epochs: int | None = None
     chosen_: Learner | None = field(default=None, init=False, repr=False)
 
-    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+    def fit(
+        self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, progress: Progress | None = None
+    ) -> list[Epoch]:
         """Choose, and fit what was chosen."""
         self.chosen_ = choose(rows, dim)
         if isinstance(self.chosen_, Autoencoder):
             self.chosen_.epochs = self.epochs
-        return self.chosen_.fit(rows, dim, rng, device)
+        return self.chosen_.fit(rows, dim, rng, device, **progress_for(self.chosen_.fit, progress))
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return PCA's: with a budget no row is looked at to choose."""

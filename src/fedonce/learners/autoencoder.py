@@ -8,19 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from fedonce.errors import parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for
 from fedonce.learners.names import Facts
 from fedonce.privacy.budget import Purse, Task, steps_task
-from fedonce.privacy.dpsgd import check_clippable
-from fedonce.training.checkpoints import Memory
-from fedonce.training.closedform import ClosedForm
-from fedonce.training.loop import Batch, Rows, autograd_step, closed_form_step, private_module_step, private_step
-from fedonce.training.networks import mlp
-from fedonce.training.randomness import torch_seeded
+from fedonce.training.checkpoints import Progress
+from fedonce.training.loop import Rows
+from fedonce.training.losses import SquaredDistance
+from fedonce.training.networks import chain, mlp
+from fedonce.training.problem import Problem
 from fedonce.training.settings import Epoch, Training
+from fedonce.training.trainer import trainer
 
 # With a privacy budget: few large batches, one hidden layer, which has less noise to bear.
 TRAINING = "autoencoder"
@@ -51,65 +51,47 @@ class Autoencoder(NetworkLearner):
     weight_decay: float = 1e-4
     private_batch: int = 4096
 
-    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+    def fit(
+        self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, progress: Progress | None = None
+    ) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared error of rebuilding them."""
         self._refuse_codes()
         epochs = epochs_for(len(rows), self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
         training = Training(epochs, self.batch, self.rate, self.weight_decay, "one-cycle", "adamw")
-        with torch_seeded(rng):
-            network = self.start(rows, dim, device)
-            decoder = mlp(dim, self.hidden[::-1], prod(rows.shape[1:])).to(device, torch.get_default_dtype())
-            data = torch.from_numpy(rows).to(device, torch.get_default_dtype())
-            memory = Memory({"network": network, "decoder": decoder})
-            if isinstance(network, nn.Sequential) and rows.ndim == 2:
-                whole = nn.Sequential(*network, *decoder)
-                if ClosedForm.supports(whole, device):
-                    form, flat = ClosedForm(whole), data.numpy()
-                    step = closed_form_step(form, flat, lambda batch, outputs, epoch: flat[batch])
-                    update = form.update("adamw", self.weight_decay)
-                    return self.train(update, len(rows), step, training, rng, memory=memory)
-
-            def loss(batch: Batch, epoch: int) -> Tensor:
-                own = data[torch.from_numpy(batch).to(device)]
-                rebuilt: Tensor = decoder(network(own))
-                return (rebuilt - own.flatten(1)).square().sum(dim=1).mean()
-
-            parameters = [*network.train().parameters(), *decoder.parameters()]
-            step = autograd_step(parameters, loss)
-            return self.train(training.update(parameters), len(rows), step, training, rng, memory=memory)
+        with self.encoder_to_train(rows, dim, rng, device) as network:
+            problem = self._problem(network, rows, self.hidden[::-1], device)
+            return trainer(problem, training, rng, None, progress).run()
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return its steps: ten times the share of a learner that makes do with a few sums."""
         batch = min(self.private_batch, max(1, n_rows // LARGEST_SHARE))
         return [steps_task(TRAINING, n_rows, batch, PRIVATE_EPOCHS if self.epochs is None else self.epochs, 10 * share)]
 
-    def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
+    def fit_private(
+        self,
+        rows: Rows,
+        dim: int,
+        rng: np.random.Generator,
+        device: torch.device,
+        purse: Purse,
+        progress: Progress | None = None,
+    ) -> None:
         """Learn by DP-SGD; each row's loss is its own, so that there is a gradient of one row to clip."""
         self._refuse_codes()
         private = purse.steps(TRAINING, rows, CLIP)
         training = Training(private.epochs, private.batch, PRIVATE_RATE, 0.0, "linear", "adam", private.event.steps)
         own = rows if self.network is not None else rows.reshape(len(rows), prod(rows.shape[1:]))
-        flat = own.reshape(len(own), prod(own.shape[1:]))
-        with torch_seeded(rng):
-            network = self.start(own, dim, torch.device("cpu"), bounded=True)
-            decoder = mlp(dim, self.hidden[-1:], flat.shape[1]).to(torch.get_default_dtype())
-            whole = nn.Sequential(*(network if isinstance(network, nn.Sequential) else [network]), *decoder)
-            if ClosedForm.supports(whole, torch.device("cpu")):
-                form = ClosedForm(whole)
-                step = private_step(form, flat.__getitem__, lambda batch, out, _: 2 * (out - flat[batch]), private)
-                self.train(form.update("adam"), len(rows), step, training, rng, private)
-                return
-            data = torch.from_numpy(own).to(torch.get_default_dtype())
-            check_clippable(whole, [data], f"the learner {self.name!r}")
+        cpu = torch.device("cpu")
+        with self.encoder_to_train(own, dim, rng, cpu, bounded=True) as network:
+            trainer(self._problem(network, own, self.hidden[-1:], cpu), training, rng, private, progress).run()
 
-            def tensors_of(batch: Batch, epoch: int) -> tuple[list[Tensor], Tensor]:
-                chosen = data[torch.from_numpy(batch)]
-                return [chosen], chosen.flatten(1)
-
-            parameters, step = private_module_step(
-                whole.train(), tensors_of, lambda out, target: (out - target).square().sum(), private
-            )
-            self.train(training.update(parameters), len(rows), step, training, rng, private)
+    def _problem(self, network: nn.Module, rows: Rows, hidden: tuple[int, ...], device: torch.device) -> Problem:
+        """State what is learnt: to rebuild each row, by a decoder that has these hidden layers."""
+        dtype = torch.get_default_dtype()
+        decoder = mlp(self.dim_, hidden, prod(rows.shape[1:])).to(device, dtype)
+        data = torch.from_numpy(rows).to(device, dtype)
+        whole = chain(network, decoder)
+        return Problem(whole, [data], data.flatten(1), SquaredDistance(), self.owner, self.name, measured=network)
 
     def _refuse_codes(self) -> None:
         if self.embeddings:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -14,13 +17,12 @@ from torch import nn
 from fedonce.errors import BudgetError, InputError
 from fedonce.learners.names import LEARNERS, Facts, private_ones
 from fedonce.privacy.budget import Purse, Task
-from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
-from fedonce.training.checkpoints import Memory, watch
-from fedonce.training.loop import Rows, Step, apply, train
+from fedonce.privacy.dpsgd import check_clippable
+from fedonce.training.checkpoints import Progress
+from fedonce.training.loop import Rows, apply
 from fedonce.training.networks import NCF, Network, check_weights, code_sizes, encoder
 from fedonce.training.randomness import torch_seeded
-from fedonce.training.settings import Epoch, Training, Update
-from fedonce.training.threads import network_work, threads_for
+from fedonce.training.settings import Epoch
 
 Tensors = dict[str, NDArray[Any]]
 WITHOUT_NOISE = "learns without noise"
@@ -66,7 +68,8 @@ class Learner(ABC):
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows, (n, columns) or (n, channels, rows, columns), to give at most `dim` values per row.
 
-        All randomness comes from `rng`. Returns the losses by epoch, or nothing where there are no epochs.
+        All randomness comes from `rng`. Returns the losses by epoch, or nothing where there are no epochs. One that trains in
+        epochs may also take `progress=None`, here and in `fit_private`, and hand it to the trainer (`progress_for`).
         """
 
     @abstractmethod
@@ -110,6 +113,11 @@ class NetworkLearner(Learner):
     bounded_: bool = field(default=False, init=False, repr=False)  # whether outputs go through tanh, as with a budget
 
     @property
+    def owner(self) -> str:
+        """Whose network it is, for errors."""
+        return f"the learner {self.name!r}"
+
+    @property
     def embeddings(self) -> tuple[int, ...]:
         """Widths of the encoder's embeddings."""
         return self.network.embeddings if isinstance(self.network, NCF) else ()
@@ -124,31 +132,19 @@ class NetworkLearner(Learner):
         self.shape_, self.dim_, self.sizes_ = rows.shape[1:], dim, code_sizes(self.network, rows)
         self.bounded_ = bounded
         if bounded and isinstance(self.network, nn.Module):
-            check_clippable(self.network, [torch.zeros(1, *self.shape_)], f"the learner {self.name!r}")
+            check_clippable(self.network, [torch.zeros(1, *self.shape_)], self.owner)
         self.network_ = self.build(self.shape_, dim).to(device, torch.get_default_dtype())
         return self.network_
 
-    def train(
-        self,
-        update: Update,
-        n_rows: int,
-        step: Step,
-        training: Training,
-        rng: np.random.Generator,
-        private: PrivateSteps | None = None,
-        memory: Memory | None = None,
-    ) -> list[Epoch]:
-        """Train the encoder, and bring it home from the GPU.
-
-        `memory` is all that the training changes, so that one that was killed can go on; None: it starts anew. So does every
-        one with a budget, of which nothing may lie on a disk that the ledger does not know of.
-        """
-        own = watch(self.name, training, rng, update, memory if private is None else None)
-        with threads_for(3 * network_work(self.fitted(), self.shape_, training.batch)):
-            history = train(update, n_rows, step, training, rng, private, own)
+    @contextmanager
+    def encoder_to_train(
+        self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, bounded: bool = False
+    ) -> Iterator[nn.Module]:
+        """Make the encoder, let it be trained while torch draws from `rng`, and bring it home from the GPU."""
+        with torch_seeded(rng):
+            yield self.start(rows, dim, device, bounded)
         for parameter in self.fitted().cpu().parameters():
             parameter.data = parameter.data.clone()  # off the memory that it shares with what is not kept
-        return history
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Run the encoder over rows."""
@@ -180,6 +176,11 @@ class NetworkLearner(Learner):
         with torch_seeded(np.random.default_rng(0)):  # the weights drawn here are replaced at once
             self.network_ = self.build(self.shape_, self.dim_)
         self.network_.load_state_dict({name: torch.from_numpy(value) for name, value in own.items()})
+
+
+def progress_for(method: Callable[..., Any], progress: Progress | None) -> dict[str, Any]:
+    """Return `progress` as a keyword for a learner's `fit` or `fit_private`, where that takes one: it need not know of it."""
+    return {"progress": progress} if "progress" in inspect.signature(method).parameters else {}
 
 
 def with_tanh(network: nn.Module) -> nn.Sequential:

@@ -8,27 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
 from fedonce.errors import BudgetError, InputError, parameter_error
 from fedonce.learners.base import NetworkLearner, epochs_for, with_tanh
 from fedonce.learners.names import Facts, private_ones
 from fedonce.learners.targets import assign, draw_targets
 from fedonce.privacy.budget import Purse, Task, steps_task
-from fedonce.privacy.dpsgd import check_clippable
-from fedonce.training.checkpoints import Memory
-from fedonce.training.closedform import ClosedForm
-from fedonce.training.loop import (
-    Batch,
-    Rows,
-    TargetOf,
-    autograd_step,
-    closed_form_step,
-    private_module_step,
-    private_step,
-)
-from fedonce.training.randomness import torch_seeded
+from fedonce.training.checkpoints import Progress
+from fedonce.training.loop import Rows
+from fedonce.training.losses import SquaredDistance
+from fedonce.training.problem import Batch, Problem
 from fedonce.training.settings import Epoch, Training
+from fedonce.training.trainer import trainer
 
 CLIP = 1.0
 UNSOUND = (
@@ -73,28 +65,13 @@ class NAT(NetworkLearner):
             return network
         return with_tanh(network)
 
-    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+    def fit(
+        self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, progress: Progress | None = None
+    ) -> list[Epoch]:
         """Learn from rows: the mean over rows of the squared distance to the assigned targets."""
         training = Training(self._epochs(len(rows)), self.batch, self.rate, self.weight_decay, optimizer=self.optimizer)
-        with torch_seeded(rng):
-            network = self.start(rows, dim, device)
-            data = torch.from_numpy(rows).to(device, torch.get_default_dtype())
-            targets, target_of = self._targets(len(rows), dim, rng)
-            memory = Memory({"network": network}, {"targets": targets})
-            if isinstance(network, nn.Sequential) and ClosedForm.supports(network, device):
-                form = ClosedForm(network)
-                step = closed_form_step(form, data.numpy(), target_of)
-                update = form.update(self.optimizer, self.weight_decay)
-                return self.train(update, len(rows), step, training, rng, memory=memory)
-
-            def loss(batch: Batch, epoch: int) -> Tensor:
-                outputs: Tensor = network(data[torch.from_numpy(batch).to(device)])
-                target = torch.from_numpy(target_of(batch, outputs.detach().cpu().numpy(), epoch))
-                return (outputs - target.to(device)).square().sum(dim=1).mean()
-
-            parameters = list(network.train().parameters())
-            step = autograd_step(parameters, loss)
-            return self.train(training.update(parameters), len(rows), step, training, rng, memory=memory)
+        with self.encoder_to_train(rows, dim, rng, device) as network:
+            return trainer(self._problem(network, rows, rng, device), training, rng, None, progress).run()
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return the paper's steps, where they were asked for by name: their price is not a guarantee."""
@@ -102,7 +79,15 @@ class NAT(NetworkLearner):
             raise BudgetError(UNSOUND)
         return [steps_task("NAT", n_rows, self.batch, self._epochs(n_rows), share, nominal=True)]
 
-    def fit_private(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, purse: Purse) -> None:
+    def fit_private(
+        self,
+        rows: Rows,
+        dim: int,
+        rng: np.random.Generator,
+        device: torch.device,
+        purse: Purse,
+        progress: Progress | None = None,
+    ) -> None:
         """Learn as the paper's FedOnce-L1 does: clipped and noisy gradients, towards targets that couple the rows."""
         if all(entry.what != "NAT" for entry in purse.planned):
             raise BudgetError(UNSOUND)
@@ -110,41 +95,20 @@ class NAT(NetworkLearner):
         training = Training(
             private.epochs, private.batch, self.rate, self.weight_decay, "constant", self.optimizer, private.event.steps
         )
-        with torch_seeded(rng):
-            network = self.start(rows, dim, device)
-            data = torch.from_numpy(rows).to(device, torch.get_default_dtype())
-            _, target_of = self._targets(len(rows), dim, rng)
-            if isinstance(network, nn.Sequential) and ClosedForm.supports(network, device):
-                form, flat = ClosedForm(network), data.numpy()
-                step = private_step(
-                    form, flat.__getitem__, lambda batch, out, epoch: 2 * (out - target_of(batch, out, epoch)), private
-                )
-                self.train(form.update(self.optimizer, self.weight_decay), len(rows), step, training, rng, private)
-                return
-            check_clippable(network, [data], f"the learner {self.name!r}")
-
-            def tensors_of(batch: Batch, epoch: int) -> tuple[list[Tensor], Tensor]:
-                own = data[torch.from_numpy(batch).to(device)]
-                with torch.no_grad():
-                    outputs = network(own).cpu().numpy()
-                return [own], torch.from_numpy(target_of(batch, outputs, epoch)).to(device)
-
-            parameters, step = private_module_step(
-                network.train(), tensors_of, lambda out, target: (out - target).square().sum(), private
-            )
-            self.train(training.update(parameters), len(rows), step, training, rng, private)
+        with self.encoder_to_train(rows, dim, rng, device) as network:
+            trainer(self._problem(network, rows, rng, device), training, rng, private, progress).run()
 
     def _epochs(self, n_rows: int) -> int:
         return epochs_for(n_rows, self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
 
-    def _targets(self, n_rows: int, dim: int, rng: np.random.Generator) -> tuple[NDArray[Any], TargetOf]:
-        """Draw a target for each row; return them, and the function that gives a batch its own, assigned anew when it is time."""
+    def _problem(self, network: nn.Module, rows: Rows, rng: np.random.Generator, device: torch.device) -> Problem:
+        """State what is learnt: to bring each row near its target, of which a batch's are assigned anew when it is time."""
         if self.update_every < 1:
             raise parameter_error("NAT", "update_every", "a positive integer", self.update_every)
         dtype = torch.get_default_dtype()
-        targets = torch.from_numpy(draw_targets(n_rows, dim, rng)).to(dtype).numpy()
+        targets = torch.from_numpy(draw_targets(len(rows), self.dim_, rng)).to(dtype).numpy()
 
-        def target_of(batch: Batch, outputs: NDArray[Any], epoch: int) -> NDArray[Any]:
+        def targets_of(batch: Batch, outputs: NDArray[Any], epoch: int) -> NDArray[Any]:
             """Return the batch's targets; they persist, so a row keeps its own until the next assignment."""
             if not np.isfinite(outputs).all():
                 raise InputError(f"NAT diverged in epoch {epoch + 1}. Lower its rate ({self.rate}).")
@@ -153,4 +117,6 @@ class NAT(NetworkLearner):
                 own = targets[batch] = own[assign(outputs, own)]
             return own
 
-        return targets, target_of
+        data = torch.from_numpy(rows).to(device, dtype)
+        memory = {"targets": targets}
+        return Problem(network, [data], targets_of, SquaredDistance(), self.owner, self.name, memory=memory)

@@ -46,9 +46,9 @@ class Refusal:
     def __init__(self, kind: str, party: str) -> None:
         self.kind, self.party = kind, party
 
-    def __call__(self, what: str) -> MessageError:
-        """Return the error that says what is wrong."""
-        return MessageError(f"The {self.kind} of party {self.party!r} is refused: {what}.")
+    def __call__(self, what: str, *parameters: str) -> MessageError:
+        """Return the error that says what is wrong, and by which parameters it can be mended."""
+        return MessageError(f"The {self.kind} of party {self.party!r} is refused: {what}.", parameter=parameters)
 
 
 def checksum(kind: str, header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> str:
@@ -109,7 +109,7 @@ def read_header(
     """Read the header's texts, without the format, before anything is allocated: safetensors puts them in front."""
     fail = Refusal(kind, party or "unknown")
     if data.startswith(SEALED):
-        raise fail("it is sealed; open it with the private key that it was sealed to (--key)")
+        raise fail("it is sealed; open it with the private key that it was sealed to", "key")
     length = _length(data)
     if len(data) < 8 or not 2 <= length <= min(len(data) - 8, HEADER_LIMIT):
         raise fail(f"it is not a fedonce {kind}, or it is cut short")

@@ -9,7 +9,6 @@ or header entry is refused, so that nothing else can travel along.
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
@@ -21,15 +20,13 @@ from numpy.typing import NDArray
 from fedonce.errors import MessageError, parameter_error
 from fedonce.messages import codecs, envelope
 from fedonce.messages.codecs import VALUE_LIMIT, Codec, Tensors, expect
-from fedonce.messages.envelope import Refusal
+from fedonce.messages.message_checks import ID_LIMIT, KIND, Failure, check_ids, check_memory
 from fedonce.system.disk import write_file
-from fedonce.system.sizes import MESSAGE_LIMIT, in_words, memory_limit
+from fedonce.system.sizes import MESSAGE_LIMIT
 
-KIND = "message"
 ROWS_LIMIT = 2**40
 DIM_LIMIT = 2**20
 MAX_DIM = 1024  # values per row that a receiver takes who has not asked for more
-ID_LIMIT = 256  # bytes of an id
 _KEYS = ("run", "party", "rows", "n", "d", "bits", "learner", "noise", "note", "spent")
 _OPTIONAL = ("ids", "normalised", "model", "codec")  # empty where they are missing
 
@@ -101,7 +98,7 @@ class Representation:
         if not (np.abs(values) <= VALUE_LIMIT).all():
             raise MessageError(f"Party {party!r} learnt values that are not finite; lower its learning rate.")
         written = codec.encode(values)
-        kept = codec.decode(written, len(values), values.shape[1], _Failure(party))
+        kept = codec.decode(written, len(values), values.shape[1], Failure(party))
         return cls(party, kept, codec=codec, written=written, **header)
 
     def __post_init__(self) -> None:
@@ -154,6 +151,10 @@ class Representation:
         """The sha256 of all that the message says: what is signed."""
         return envelope.checksum(KIND, *self._content())
 
+    def check_memory(self, limit: int | None) -> None:
+        """Raise MessageError where the values take more than `limit` bytes (None: a quarter of the machine's memory)."""
+        check_memory(self.n_rows, self.dim, limit, Failure(self.party))
+
     def to_bytes(self) -> bytes:
         """Return the message as the bytes of a `*.fedonce` file."""
         return envelope.pack(KIND, *self._content(), self.signature)
@@ -199,7 +200,7 @@ class Representation:
         data = bytes(data)
         n, d, encoding = check_start(data, len(data), party, max_dim, max_memory)
         read = envelope.unpack(data, KIND, _KEYS, party, _OPTIONAL)
-        return _decode(cls, read, n, d, encoding, _Failure(read.header["party"]))
+        return _decode(cls, read, n, d, encoding, Failure(read.header["party"]))
 
     def to_file(self, path: str | Path) -> Path:
         """Write the message as a `*.fedonce` file, whole or not at all."""
@@ -236,77 +237,25 @@ def check_start(
         As `Representation.from_bytes`.
     """
     header = envelope.read_header(start, KIND, _KEYS, party, _OPTIONAL)
-    fail = _Failure(header["party"])
+    fail = Failure(header["party"])
     n, d, encoding = fail.integer(header, "n"), fail.integer(header, "d"), fail.encoding(header)
     if not 1 <= d <= DIM_LIMIT or not 0 <= n <= ROWS_LIMIT:
         raise fail(f"n={n}, d={d} are not the sizes of a message")
     if d > max_dim:
-        raise fail(f"it has {d} values per row, and the limit is {max_dim} (max_dim); let the guest send fewer (dim)")
+        raise fail(
+            f"it has {d} values per row, and the limit is {max_dim} (max_dim); let the guest send fewer (dim)",
+            "max_dim",
+        )
     # Header, values, the state of their encoding, and for each row a mark and an id: nothing else is in a message.
     most = 8 + envelope.HEADER_LIMIT + encoding.most_payload(n, d) + encoding.most_state(d) + n * (ID_LIMIT + 1)
     if size > most:
         raise fail(f"it has {size:,} bytes, and {n} rows of {d} values take no more than {most:,}")
-    _check_memory(n, d, max_memory, fail)
+    check_memory(n, d, max_memory, fail)
     return n, d, encoding
 
 
-def _check_memory(n: int, d: int, limit: int | None, fail: _Failure) -> None:
-    """Refuse what would take too much memory once it is decoded: its file may be many times smaller."""
-    most, wanted = memory_limit() if limit is None else limit, n * d * np.dtype(np.float32).itemsize + n
-    if wanted > most:
-        whose = "a quarter of this machine's memory" if limit is None else "max_memory"
-        raise fail(
-            f"its {n:,} rows of {d:,} values would take {in_words(wanted)} of memory, and the limit is "
-            f"{in_words(most)} ({whose}); raise the limit (max_memory; --max-memory), or ask the guest for fewer rows or "
-            "fewer values per row (dim)"
-        )
-
-
-class _Failure(Refusal):
-    """Makes the errors about one party's message, and reads its numbers."""
-
-    def __init__(self, party: str) -> None:
-        super().__init__(KIND, party)
-
-    def integer(self, header: dict[str, str], key: str) -> int:
-        """Read a count."""
-        text = header[key]
-        if not text.isascii() or not text.isdigit() or len(text) > 15:
-            raise self(f"its {key!r} is {text!r}, not a number")
-        return int(text)
-
-    def encoding(self, header: dict[str, str]) -> type[Codec]:
-        """Read how values are written: the number of bits is enough for our own encodings, others have a name."""
-        bits, name = self.integer(header, "bits"), header.get("codec")
-        if not codecs.known(bits if name is None else name):
-            what = f"{bits} bits" if name is None else f"the codec {name[:40]!r}"
-            raise self(
-                f"its values are written with {what}, which this program does not know; it has {codecs.choices()}"
-            )
-        encoding = codecs.find(bits if name is None else name)
-        if encoding.bits != bits:
-            raise self(f"its 'bits' are {bits}, those of the codec {name!r} are {encoding.bits}")
-        return encoding
-
-    def noise(self, header: dict[str, str]) -> float:
-        """Read the scale of noise."""
-        text = header["noise"]
-        if not re.fullmatch(r"\d{1,12}(\.\d{1,20})?(e-\d{1,3})?", text):
-            raise self(f"its 'noise' is {text!r}, not a scale")
-        return float(text)
-
-    def naming(self, header: dict[str, str]) -> tuple[str, tuple[str, ...]]:
-        """Read how rows are named, and how ids were made alike."""
-        label, forms = header.get("ids", ""), header.get("normalised", "")
-        if not re.fullmatch(r"|plain|hashed|keyed [0-9a-f]{16}", label) or not re.fullmatch(r"|[a-z,]{1,40}", forms):
-            raise self(
-                f"it says of its ids {label[:40]!r}, normalised {forms[:40]!r}, which this program does not know"
-            )
-        return label, tuple(forms.split(",")) if forms else ()
-
-
 def _decode(
-    cls: type[Representation], read: envelope.Envelope, n: int, d: int, encoding: type[Codec], fail: _Failure
+    cls: type[Representation], read: envelope.Envelope, n: int, d: int, encoding: type[Codec], fail: Failure
 ) -> Representation:
     """Check every tensor against the header, and decode."""
     header, tensors = read.header, read.tensors
@@ -318,7 +267,7 @@ def _decode(
         expect(tensors, "present", np.uint8, (ceil(n / 8),), fail)
         m = int(np.bitwise_count(tensors["present"]).sum())
     naming, forms = fail.naming(header)
-    _check_ids(tensors.get("ids"), naming, m, n, fail)
+    check_ids(tensors.get("ids"), naming, m, n, fail)
     written = {name: tensors[name] for name in encoding.writes}
     codec = encoding.restore({name: tensors[name] for name in encoding.keeps}, d, fail)
     values = _decode_values(codec, written, m, d, fail)
@@ -345,31 +294,10 @@ def _decode(
     )
 
 
-def _decode_values(codec: Codec, written: Tensors, m: int, d: int, fail: _Failure) -> NDArray[np.float32]:
+def _decode_values(codec: Codec, written: Tensors, m: int, d: int, fail: Failure) -> NDArray[np.float32]:
     """Decode, and check what every receiver relies on, whatever the codec."""
     values = codec.decode(written, m, d, fail)
     expect({"values": values}, "values", np.float32, (m, d), fail)
     if values.size and not -VALUE_LIMIT <= values.min() <= values.max() <= VALUE_LIMIT:  # NaN is not, either
         raise fail(f"it has values that are not finite, or beyond {VALUE_LIMIT:g}")
     return values
-
-
-def _check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: _Failure) -> None:
-    """Check that ids are there where they are announced, in the announced form."""
-    if ids is None:
-        if naming:
-            raise fail("it announces ids and has none")
-        return
-    if (
-        not naming
-        or ids.ndim != 2
-        or ids.dtype != np.uint8
-        or len(ids) != m
-        or m != n
-        or not 1 <= ids.shape[1] <= ID_LIMIT
-    ):
-        raise fail(
-            f"its ids ({naming[:6] or 'not announced'}) have shape {ids.shape}, {m} rows of bytes were announced"
-        )
-    if naming != "plain" and ids.shape[1] != 8:
-        raise fail(f"its hashes have {ids.shape[1]} bytes instead of 8")

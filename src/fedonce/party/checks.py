@@ -10,6 +10,8 @@ from fedonce.messages.envelope import is_name
 from fedonce.messages.names import check_name
 from fedonce.privacy.budget import Purse
 
+NOISE_LIMIT = 1e6
+
 
 def public_of(purse: Purse | None, public: Public | None) -> Public | None:
     """Return what is public of a party's columns; without a budget, nothing is needed."""
@@ -31,3 +33,9 @@ def check_party(owner: str, name: object, random_state: object, run: object) -> 
         raise parameter_error(owner, "run", "printable text of 1 to 100 bytes", run)
     if not isinstance(random_state, int | np.integer) or random_state < 0:
         raise parameter_error(owner, "random_state", "an integer of at least 0", random_state)
+
+
+def check_noise(owner: str, parameter: str, noise: object) -> None:
+    """Raise unless `noise` is a scale that noise can have."""
+    if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 <= noise <= NOISE_LIMIT:
+        raise parameter_error(owner, parameter, f"a number from 0 (no noise) to {NOISE_LIMIT:g}", noise)

@@ -204,8 +204,9 @@ def check(seen: Mapping[str, Seen], messages: Iterable[Representation], strict: 
         odd = "; ".join(seen[message.party].oddities(message))
         if odd and strict:
             raise MessageError(
-                f"The message of party {message.party!r} is refused (--strict): {odd}. Ask the guest what it sent; or leave "
-                "--strict out."
+                f"The message of party {message.party!r} is refused (strict): {odd}. Ask the guest what it sent; or be warned "
+                "of such messages only.",
+                parameter="strict",
             )
         if odd:
             warnings.warn(f"party {message.party!r}: {odd}.", FedOnceWarning, stacklevel=2)

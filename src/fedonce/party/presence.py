@@ -58,8 +58,9 @@ class Needed:
             raise parameter_error("Needed", "min_overlap", "a share from 0 to 1, or None", self.min_overlap)
         if self.allow_absent and (self.min_guests is not None or self.min_overlap is not None):
             raise InputError(
-                "Give --allow-absent (allow_absent), by which any guest may be missing, or --min-guests and --min-overlap, "
-                "which say who may; not both."
+                "Let any guest be missing (allow_absent), or say how many must be there (min_guests), with which share of the "
+                "rows (min_overlap); not both.",
+                parameter=("allow_absent", "min_guests", "min_overlap"),
             )
 
     def share_of(self, trained: float) -> float:
@@ -92,12 +93,16 @@ def check_present(
     least = len(trained) if needed.min_guests is None else needed.min_guests
     if least > len(trained):
         raise InputError(
-            f"--min-guests {least} (min_guests) cannot be met: the model was trained with {len(trained)} "
-            f"({', '.join(trained) or 'the host alone'})."
+            f"At least {least} guests (min_guests) cannot be there: the model was trained with {len(trained)} "
+            f"({', '.join(trained) or 'the host alone'}).",
+            parameter="min_guests",
         )
     missing = {name: share for name, share in trained.items() if name not in now or now[name] < needed.share_of(share)}
     if len(trained) - len(missing) < least:
-        raise AbsentPartyError(_too_few(least, missing, trained, now, needed, reasons or {}))
+        raise AbsentPartyError(
+            _too_few(least, missing, trained, now, needed, reasons or {}),
+            parameter=("min_guests", "min_overlap", "allow_absent"),
+        )
 
 
 def _too_few(
@@ -116,8 +121,8 @@ def _too_few(
     return (
         f"At least {least} guest{'' if least == 1 else 's'} of the training ({', '.join(trained)}) must be there, with {rows} or "
         f"more, and {there} {'is' if there == 1 else 'are'}; nothing was written. {' '.join([*each, *files])} Ask for the "
-        f"messages for these rows; or allow fewer guests (--min-guests {there}), fewer rows (--min-overlap S) or any to be "
-        "missing (--allow-absent): zeros are then in their place, and predictions are worse."
+        f"messages for these rows; or allow fewer guests (min_guests={there}), fewer rows (min_overlap) or any to be "
+        "missing (allow_absent): zeros are then in their place, and predictions are worse."
     )
 
 

@@ -68,7 +68,7 @@ def divide(
 def row_shape(preparation: Preparation, table: Table) -> tuple[int, ...]:
     """Return the shape of a party's prepared rows, from its bounds alone; raise where a bound is missing."""
     nothing = table.take(slice(0, 0))
-    return preparation.fit(nothing).transform(nothing).shape[1:]
+    return copy.copy(preparation).fit(nothing).transform(nothing).shape[1:]
 
 
 def check_network(preparation: Preparation, table: Table, learner: object) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from fedonce.datasets import SOURCES
 from fedonce.errors import parameter_error
-from fedonce.hostmodels.network import PAPER
+from fedonce.hostmodels.recipe import PAPER
 from fedonce.learners import NAT
 from fedonce.privacy.settings import Privacy
 from fedonce.training.networks import NCF, Network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from math import ceil
@@ -14,9 +15,8 @@ from torch import Tensor, nn
 from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
 from fedonce.learners import Auto, NetworkLearner
-from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
-from fedonce.messages.representation import Representation, row_digest
-from fedonce.party import Guest, Tuned
+from fedonce.messages.representation import DIM_LIMIT, Representation, row_digest
+from fedonce.party import FineTuning, Guest
 from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, wire_message
 from fedonce.training.loop import Batch, Rows, pick_device
@@ -58,7 +58,9 @@ class GuestSide:
             raise InputError(
                 f"Rounds from a random start need every row of party {guest.name!r}, which lacks some; take start='one-shot'."
             )
-        self.rows = (guest.preparation.fit(table) if cold else guest.preparation).transform(table)
+        if cold:
+            guest.adopt(replace(guest.state, preparation=copy.copy(guest.preparation).fit(table)))
+        self.rows = guest.preparation.transform(table)
         self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
         self.base: Tensor | None = None
         with torch_seeded(self.rng):
@@ -73,19 +75,19 @@ class GuestSide:
         """Make a network in place of all that was learnt; the learner's own kind where it has one."""
         learner, self.dim = self.guest.learner, self.guest.dim
         if isinstance(learner, NetworkLearner):
-            self.guest.tuned = Tuned()
+            self._fine_tune(FineTuning())
             return learner.start(self.rows, self.dim, self.device)
         network = encoder(self.rows.shape[1:], TUNED_HIDDEN, self.dim)
-        self.guest.tuned = Tuned(network, alone=True)
+        self._fine_tune(FineTuning(network, alone=True))
         return network
 
     def _learnt_network(self) -> nn.Module:
         """Return what is trained further: the learner's network, or one that is added to its values."""
         learner = self.guest.learner.chosen() if isinstance(self.guest.learner, Auto) else self.guest.learner
-        tuned = self.guest.tuned
+        tuned = self.guest.fine_tuning
         if isinstance(learner, NetworkLearner):
             self.dim = learner.dim_
-            self.guest.tuned = Tuned()
+            self._fine_tune(FineTuning())
             return learner.fitted()
         if tuned is not None and tuned.network is not None:  # rounds have been before: go on with what they added
             self.dim = self.guest.values(self.rows[:1]).shape[1]
@@ -94,8 +96,12 @@ class GuestSide:
         values = self.guest.values(self.rows)
         self.dim, self.base = values.shape[1], self._tensor(values)
         correction = Correction(self.rows.shape[1:], values)
-        self.guest.tuned = Tuned(correction)
+        self._fine_tune(FineTuning(correction))
         return correction
+
+    def _fine_tune(self, fine_tuning: FineTuning) -> None:
+        """Let the guest's values be those of the network that is trained here."""
+        self.guest.adopt(replace(self.guest.state, fine_tuning=fine_tuning))
 
     def _tensor(self, values: Rows) -> Tensor:
         return torch.from_numpy(values).to(self.device, self.dtype)
@@ -135,7 +141,7 @@ class GuestSide:
 
     def backward(self, data: bytes) -> None:
         """Take a step by the gradient that the host sent."""
-        gradient = Representation.from_bytes(data, self.host, FORMAT_DIM)
+        gradient = Representation.from_bytes(data, self.host, DIM_LIMIT)
         if self.batch is None or self.outputs is None:
             raise MessageError(f"Party {self.guest.name!r} got a gradient without having sent values.")
         expected = (self.guest.run, batch_digest(self.batch), tuple(self.outputs.shape))
@@ -161,5 +167,6 @@ class GuestSide:
     def close(self) -> bytes:
         """Freeze model and codec, and return a message without rows that carries the codec's state."""
         self.network.cpu().eval()
-        self.guest.codec = self.guest.encoding.fit(self.guest.values(self.rows))
+        codec = self.guest.encoding.fit(self.guest.values(self.rows))
+        self.guest.adopt(replace(self.guest.state, codec=codec))
         return self.guest.message(np.zeros((0, self.dim), np.float32), None).to_bytes()

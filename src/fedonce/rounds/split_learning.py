@@ -10,8 +10,10 @@ Unlike FedOnce, a guest learns something of the labels here: gradients depend on
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,28 +24,36 @@ from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
 from fedonce.hostmodels import HostModel
 from fedonce.messages.codecs import most_state
-from fedonce.messages.representation import DIM_LIMIT as FORMAT_DIM
+from fedonce.messages.received import Received
 from fedonce.messages.representation import Representation
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Host, arrange
 from fedonce.rounds.engine import check_engine
 from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, wire_message
-from fedonce.rows.matching import HostRows
-from fedonce.training.loop import Batch, pick_device, train
+from fedonce.rows.matching import HostRows, Matching
+from fedonce.training.loop import Batch, Loop, pick_device
 from fedonce.training.randomness import party_generator, torch_seeded
 from fedonce.training.settings import Epoch
-from fedonce.training.threads import network_work, threads_for
+from fedonce.training.threads import network_work
 
 logger = logging.getLogger(__name__)
 
-DIM_LIMIT = 4096  # values per row that a guest may announce without having sent any
+OPENING_DIM = 4096  # values per row that a guest may announce without having sent any
 
 
-def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traffic: Traffic) -> list[Epoch]:
+def fit(
+    host: Host,
+    table: Any,
+    label: Any,
+    engine: object,
+    rounds: Rounds,
+    traffic: Traffic,
+    matching: Matching | None = None,
+) -> list[Epoch]:
     """Train the host's model and the guests' encoders together; count what is sent; return the host's history."""
     engine = check_engine(engine)
-    side = HostSide(host, Table.of(table), label, rounds)
+    side = HostSide(host, Table.of(table), label, rounds, (matching or host.matching).max_memory)
     side.open(engine.open_rounds(rounds, side.n_rows, host.name), traffic)
     if not side.opened:
         logger.info("host %s: no guest takes part, there are no rounds", host.name)
@@ -59,8 +69,8 @@ def fit(host: Host, table: Any, label: Any, engine: object, rounds: Rounds, traf
         traffic.rounds += 1
         return loss
 
-    with threads_for(3 * network_work(side.model, side.rows.shape[1:], training.batch)):
-        history = train(training.update(side.parameters), side.n_rows, step, training, np.random.default_rng(order))
+    update, work = training.update(side.parameters), 3 * network_work(side.model, side.rows.shape[1:], training.batch)
+    history = Loop(step, update, side.n_rows, training, np.random.default_rng(order), work=work).run()
     side.close(engine.close_rounds(), traffic)
     return history
 
@@ -81,29 +91,37 @@ def check_model(host: Host) -> None:
 class HostSide:
     """The host's half of the rounds."""
 
-    def __init__(self, host: Host, table: Table, label: Any, rounds: Rounds) -> None:
+    def __init__(self, host: Host, table: Table, label: Any, rounds: Rounds, max_memory: int | None = None) -> None:
         check_model(host)
-        self.host, self.rounds, self.n_rows = host, rounds, table.n_rows
+        self.host, self.rounds, self.n_rows, self.max_memory = host, rounds, table.n_rows, max_memory
         self.device, self.dtype = pick_device(host.device), torch.get_default_dtype()
         # A party's name has no line break: this generator is nobody else's.
         self.rng = party_generator(host.random_state, f"{host.name}\nrounds")
-        target = host.target(label, table.n_rows)
+        targets = host.targets(label, table.n_rows)
         cold = rounds.start == "random"
-        self.rows = (host.preparation.fit(table) if cold else host.preparation).transform(table)
+        preparation = copy.copy(host.preparation).fit(table) if cold else host.preparation
+        self.state = replace(
+            host.state,
+            preparation=preparation,
+            classes=targets.classes,
+            offset=targets.offset,
+            spread=targets.spread,
+        )
+        self.rows = preparation.transform(table)
         self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
-        self.target = torch.from_numpy(target).to(self.device)
+        self.target = torch.from_numpy(targets.values).to(self.device)
 
     @property
     def parameters(self) -> list[nn.Parameter]:
         """What the host trains."""
         return list(self.model.parameters())
 
-    def open(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
+    def open(self, received: Mapping[str, Received], traffic: Traffic) -> None:
         """Learn who takes part, with how many values, and get the model ready."""
         cold = self.rounds.start == "random"
         self.opened = self._read(received, traffic)
         for party, message in self.opened.items():
-            known = DIM_LIMIT if cold else self.host.dims.get(party, 0)
+            known = OPENING_DIM if cold else self.host.dims.get(party, 0)
             if (
                 message.n_rows
                 or message.run != self.host.run
@@ -114,14 +132,14 @@ class HostSide:
                     f"The message with which party {party!r} opens rounds is refused: it must be of run {self.host.run!r}, from "
                     f"a guest that takes part, without rows, and of at most {known} values per row."
                 )
-        host = self.host
         if cold:
-            host.dims = {party: message.dim for party, message in self.opened.items()}
-            host.model = host.new_model()
+            model, dims = self.host.new_model(), {party: message.dim for party, message in self.opened.items()}
             with torch_seeded(self.rng):
-                host.model.start(self.rows, list(host.dims.values()), host.n_outputs)
-        assert host.model is not None
-        self.trained: HostModel = host.model
+                model.start(self.rows, list(dims.values()), self.state.n_outputs)
+            self.state = replace(self.state, dims=dims, model=model)
+        assert self.state.model is not None
+        self.host.adopt(self.state)
+        self.trained: HostModel = self.state.model
         self.model = self.trained.module().to(self.device, self.dtype).train()
 
     def affordable(self, sent: int) -> int | None:
@@ -140,7 +158,7 @@ class HostSide:
             )
         return left // cost
 
-    def step(self, batch: Batch, received: Mapping[str, bytes], traffic: Traffic) -> tuple[Tensor, dict[str, bytes]]:
+    def step(self, batch: Batch, received: Mapping[str, Received], traffic: Traffic) -> tuple[Tensor, dict[str, bytes]]:
         """Take the loss of a batch, leave the gradients in the host's parameters and return those of the guests' values."""
         messages = self._read(received, traffic)
         for party, message in messages.items():
@@ -174,17 +192,19 @@ class HostSide:
             start += dim
         return loss.detach(), gradients
 
-    def close(self, received: Mapping[str, bytes], traffic: Traffic) -> None:
+    def close(self, received: Mapping[str, Received], traffic: Traffic) -> None:
         """Remember the guests' new scales; the model is done."""
+        makers, seen = dict(self.state.makers), dict(self.state.seen)
         for party, message in self._read(received, traffic).items():
             if party not in self.opened or message.run != self.host.run or message.dim != self.host.dims[party]:
                 raise MessageError(
                     f"The message with which party {party!r} closes rounds is refused: its run or number of values is another "
                     "than at the opening."
                 )
-            self.host.makers[party] = message.maker
-            self.host.seen.pop(party, None)  # figures of values that the guest no longer makes
+            makers[party] = message.maker
+            seen.pop(party, None)  # figures of values that the guest no longer makes
         self.model.cpu().eval()
+        self.host.adopt(replace(self.state, makers=makers, seen=seen))
 
     def _round_bytes(self, batch: int) -> int:
         """Return the bytes of a round of a full batch, at most: every guest's values and gradients."""
@@ -198,10 +218,9 @@ class HostSide:
                 total += message.nbytes - message.payload_bytes + most
         return total
 
-    def _read(self, received: Mapping[str, bytes], traffic: Traffic) -> dict[str, Representation]:
+    def _read(self, received: Mapping[str, Received], traffic: Traffic) -> dict[str, Representation]:
         # How many values a message may have is compared with its opening, or with the training, by whoever asked for it.
-        most = self.host.max_memory
-        messages = {party: Representation.from_bytes(data, party, FORMAT_DIM, most) for party, data in received.items()}
-        for party, message in messages.items():
-            traffic.add(message, len(received[party]))
-        return messages
+        for party, message in received.items():
+            message.check(party, self.max_memory)
+            traffic.add(message.representation, message.moved)
+        return {party: message.representation for party, message in received.items()}

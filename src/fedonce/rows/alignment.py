@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,19 +22,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.errors import InputError, MessageError, parameter_error
+from fedonce.errors import InputError, parameter_error
 from fedonce.messages.envelope import Envelope, Refusal, is_name, pack, unpack
-from fedonce.messages.names import MUST_BE, check_name, is_party_name, why_not
 from fedonce.rows import ids as row_ids
+from fedonce.rows.agreement import ROWS as ROWS
+from fedonce.rows.agreement import AgreedRows as AgreedRows
+from fedonce.rows.agreement import agreed_rows as agreed_rows
+from fedonce.rows.file_checks import check_names, is_bytes, is_hex, read_forms, refuse_odd_name
 from fedonce.rows.ids import Ids, Keys
 from fedonce.system.extras import require
 
-REQUEST, RESPONSE, STATE, ROWS = "alignment request", "alignment response", "alignment state", "rows file"
+REQUEST, RESPONSE, STATE = "alignment request", "alignment response", "alignment state"
 REVEAL = ("both", "host")
 POINT = 33  # bytes of a point of P-256: its sign and one coordinate
 REQUEST_KEYS = ("party", "run", "reveal", "forms", "nonce")
 RESPONSE_KEYS = ("party", "host", "run", "nonce")
-_ROWS_KEYS = ("party", "guest", "run", "forms", "salt")
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ class Request:
     def of(cls, header: dict[str, str], points: Keys, kind: str) -> Request:
         """Check what a request's header says, and its state's."""
         fail = Refusal(kind, header["party"])
-        if header["reveal"] not in REVEAL or not is_name(header["run"]) or not _is_hex(header["nonce"], 32):
+        if header["reveal"] not in REVEAL or not is_name(header["run"]) or not is_hex(header["nonce"], 32):
             raise fail("its run, its nonce or what it reveals cannot be read")
-        forms = _forms(header["forms"], fail)
+        forms = read_forms(header["forms"], fail)
         return cls(header["party"], header["run"], header["reveal"], forms, header["nonce"], points)
 
 
@@ -84,7 +85,7 @@ class State:
         order = envelope.tensors.get("order")
         if set(envelope.tensors) != {"order"} or order is None or order.dtype != np.int64 or order.ndim != 1:
             raise fail("it must hold the order of the ids, and nothing else")
-        if not len(order) or not _is_hex(envelope.header["key"], 64) or (np.sort(order) != np.arange(len(order))).any():
+        if not len(order) or not is_hex(envelope.header["key"], 64) or (np.sort(order) != np.arange(len(order))).any():
             raise fail("its key or its order is damaged; make a new request")
         return cls(asked, bytes.fromhex(envelope.header["key"]), envelope.header["ids"], order)
 
@@ -125,7 +126,7 @@ def request(ids: Ids, host: str, run: str, reveal: str = "both", forms: Sequence
     forms : sequence of str
         How ids are made alike first: "trim", "lower", "nfkc".
     """
-    _check_names("alignment.request", run, host=host)
+    check_names("alignment.request", run, host=host)
     if reveal not in REVEAL:
         raise parameter_error("alignment.request", "reveal", "'both' or 'host'", reveal)
     forms = row_ids.parse_forms(",".join(forms))
@@ -156,8 +157,8 @@ def respond(data: bytes, ids: Ids, guest: str, forms: Sequence[str] = (), at_mos
         Refuse requests for more ids: a host can ask about ids that it does not have.
     """
     asked = Request.from_bytes(data)
-    _refuse_odd_name(REQUEST, asked.host)
-    _check_names("alignment.respond", asked.run, guest=guest)
+    refuse_odd_name(REQUEST, asked.host)
+    check_names("alignment.respond", asked.run, guest=guest)
     _check_request(asked, guest, row_ids.parse_forms(",".join(forms)), at_most)
     own, _ = _sorted(ids, asked.forms, guest)
     psi = _library()
@@ -201,106 +202,17 @@ def finish(state: bytes, response: bytes, ids: Ids) -> Matched:
         )
     envelope = unpack(response, RESPONSE, RESPONSE_KEYS)
     guest = envelope.header["party"]
-    _refuse_odd_name(RESPONSE, guest)
+    refuse_odd_name(RESPONSE, guest)
     answers, held = _answers(envelope, kept)
     found = _intersection(kept.key, answers, held, Refusal(RESPONSE, guest))
     if not len(found):
         raise InputError(
             f"The ids of {kept.asked.host!r} match nobody of party {guest!r} ({len(own)} and {len(held)} ids); see whether both "
-            "named the same id column, and whether ids are written alike (--normalise-ids trim,lower)."
+            "named the same id column, and whether ids are written alike (forms, as in ('trim', 'lower')).",
+            parameter="forms",
         )
     salt = hmac.digest(kept.key, f"fedonce rows\n{kept.asked.nonce}\n{guest}".encode(), "sha256")
     return Matched(guest, np.sort(rank[kept.order[found]]), len(held), salt)
-
-
-def agreed_rows(
-    ids: Ids,
-    host: str,
-    guest: str,
-    run: str,
-    forms: Sequence[str] = (),
-    secret: bytes | None = None,
-    salt: bytes | None = None,
-) -> bytes:
-    """Return the file that tells host and guest which rows they share, in an order that says nothing.
-
-    Each row is eight bytes of a keyed hash. The key is the parties' secret or, without one, a salt inside the file: then
-    whoever has the file can try ids, so that it is for this guest's eyes only.
-
-    Parameters
-    ----------
-    ids : array of str
-        The ids that both have, as they are in the host's table.
-    host, guest, run : str
-        Names.
-    forms : sequence of str
-        How ids are made alike first.
-    secret : bytes, optional
-        What the parties share.
-    salt : bytes, optional
-        32 bytes that nobody can guess (`Matched.salt`); default: new ones.
-    """
-    for parameter, name in (("host", host), ("guest", guest), ("run", run)):  # parties of an old model may have any
-        _check_text("alignment.agreed_rows", parameter, name)
-    forms = row_ids.parse_forms(",".join(forms))
-    if not len(ids):
-        raise InputError(f"Parties {host!r} and {guest!r} share no row; there is nothing to agree on.")
-    if salt is not None and len(salt) != 32:
-        raise parameter_error("alignment.agreed_rows", "salt", "32 bytes", f"{len(salt)} bytes")
-    salt = secrets.token_bytes(32) if salt is None else salt
-    label = salt.hex() if secret is None else f"secret:{row_ids.fingerprint(secret)}"
-    keys = row_ids.keyed(row_ids.normalise(ids, forms), salt if secret is None else secret, run)
-    keys = keys[np.lexsort(keys.T[::-1])]
-    header = {"party": host, "guest": guest, "run": run, "forms": ",".join(forms), "salt": label}
-    return pack(ROWS, header, {"keys": keys})
-
-
-@dataclass(frozen=True)
-class AgreedRows:
-    """The rows that a host and a guest share, in their agreed order; `digest` names the order."""
-
-    host: str
-    guest: str
-    run: str
-    forms: tuple[str, ...]
-    keys: Keys = field(repr=False)
-    digest: str
-    salt: str
-
-    @classmethod
-    def from_bytes(cls, data: bytes, party: str | None = None) -> AgreedRows:
-        """Read the file that a host wrote, trusting nothing of it; `party` is the host's name where it is known."""
-        envelope = unpack(data, ROWS, _ROWS_KEYS, party)
-        header, fail = envelope.header, Refusal(ROWS, envelope.header["party"])
-        if not is_name(header["guest"]) or not is_name(header["run"]):
-            raise fail("its guest or its run is not a name: printable text of 1 to 100 bytes")
-        salt = header["salt"]
-        if not _is_hex(salt, 64) and not (salt.startswith("secret:") and _is_hex(salt[7:], 16)):
-            raise fail("its salt cannot be read")
-        keys = envelope.tensors.get("keys")
-        if set(envelope.tensors) != {"keys"} or not _is_bytes(keys, row_ids.WIDTH):
-            raise fail(f"it must hold {row_ids.WIDTH} bytes per row, at least one row, and nothing else")
-        assert keys is not None
-        if not _ascending(keys):
-            raise fail("its rows must be in ascending order, each once")
-        forms = _forms(header["forms"], fail)
-        return cls(header["party"], header["guest"], header["run"], forms, keys, envelope.checksum, salt)
-
-    def positions(self, ids: Ids, secret: bytes | None = None) -> NDArray[np.int64]:
-        """Return where each agreed row is among a party's ids, normalised by `forms` already; -1 where it is not there."""
-        key = bytes.fromhex(self.salt) if _is_hex(self.salt, 64) else self._secret(secret)
-        return row_ids.locate(self.keys, row_ids.keyed(ids, key, self.run))
-
-    def _secret(self, secret: bytes | None) -> bytes:
-        which = f"The rows that {self.host!r} and {self.guest!r} agreed on"
-        if secret is None:
-            raise InputError(f"{which} are hashed with their secret; name it (--secret FILE).")
-        if not hmac.compare_digest(self.salt, f"secret:{row_ids.fingerprint(secret)}"):
-            mine = row_ids.fingerprint(secret)
-            raise InputError(
-                f"{which} are hashed with secret {self.salt[7:]}, this one is {mine}; use the same at both."
-            )
-        return secret
 
 
 def _check_request(asked: Request, guest: str, forms: tuple[str, ...], at_most: int | None) -> None:
@@ -310,10 +222,11 @@ def _check_request(asked: Request, guest: str, forms: tuple[str, ...], at_most: 
         raise fail(f"it is one's own; the guest that answers must have another name than {guest!r}")
     if forms != asked.forms:
         theirs, own = (",".join(each) or "none" for each in (asked.forms, forms))
-        raise fail(f"it normalises ids by {theirs}, this party by {own}; agree on one (--normalise-ids)")
+        raise fail(f"it normalises ids by {theirs}, this party by {own}; agree on one (forms)", "forms")
     if at_most is not None and len(asked.points) > at_most:
         raise fail(
-            f"it asks about {len(asked.points)} ids, and at most {at_most} are allowed; ask the host why (--at-most)"
+            f"it asks about {len(asked.points)} ids, and at most {at_most} are allowed (at_most); ask the host why",
+            "at_most",
         )
 
 
@@ -379,7 +292,7 @@ def _points(envelope: Envelope, names: Sequence[str], fail: Refusal) -> tuple[Ke
         raise fail(f"it must hold {' and '.join(names)}, and nothing else")
     found = tuple(envelope.tensors[name] for name in names)
     for name, points in zip(names, found, strict=True):
-        if not _is_bytes(points, POINT) or not np.isin(points[:, 0], (2, 3)).all():
+        if not is_bytes(points, POINT) or not np.isin(points[:, 0], (2, 3)).all():
             raise fail(f"its {name} must be points of {POINT} bytes, at least one")
     return found
 
@@ -391,46 +304,6 @@ def _as_array(points: Sequence[bytes]) -> Keys:
 def _as_list(points: Keys) -> list[bytes]:
     data = points.tobytes()
     return [data[i : i + POINT] for i in range(0, len(data), POINT)]
-
-
-def _is_bytes(array: NDArray[Any] | None, width: int) -> bool:
-    return (
-        array is not None and array.dtype == np.uint8 and array.ndim == 2 and array.shape[1] == width and len(array) > 0
-    )
-
-
-def _ascending(keys: Keys) -> bool:
-    numbers = np.ascontiguousarray(keys).view(">u8").ravel()
-    return bool((numbers[1:] > numbers[:-1]).all())
-
-
-def _forms(text: str, fail: Refusal) -> tuple[str, ...]:
-    try:
-        forms = row_ids.parse_forms(text)
-    except InputError:
-        raise fail(f"it normalises ids by {text[:40]!r}, which this program does not know") from None
-    return forms
-
-
-def _is_hex(text: str, digits: int) -> bool:
-    return re.fullmatch(f"[0-9a-f]{{{digits}}}", text) is not None
-
-
-def _check_names(owner: str, run: str, **parties: str) -> None:
-    _check_text(owner, "run", run)
-    for parameter, name in parties.items():
-        check_name(owner, parameter, name)
-
-
-def _check_text(owner: str, parameter: str, name: str) -> None:
-    if not is_name(name):
-        raise parameter_error(owner, parameter, "printable text of 1 to 100 bytes", name)
-
-
-def _refuse_odd_name(kind: str, party: str) -> None:
-    """Refuse a file of somebody whose name looks like another's, or could."""
-    if not is_party_name(party):
-        raise MessageError(f"The {kind} is refused: its party's name must be {MUST_BE}. Got {why_not(party)}.")
 
 
 def _library() -> Any:

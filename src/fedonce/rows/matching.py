@@ -19,6 +19,30 @@ Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Matching:
+    """How a host finds the rows of a message, and how much memory the guests' values may take.
+
+    Parameters
+    ----------
+    secret, forms
+        Where rows have ids: the secret that guests hash them with, and how ids are made alike (`fedonce.rows.ids`).
+    agreed : tuple of AgreedRows
+        What alignments found: the order of rows in the messages of those guests.
+    max_memory : int, optional
+        Bytes that the guests' values may take, of all rows and guests together; None: a quarter of the machine's memory.
+    """
+
+    secret: bytes | None = field(default=None, repr=False)
+    forms: tuple[str, ...] = ()
+    agreed: tuple[AgreedRows, ...] = ()
+    max_memory: int | None = None
+
+    def rows(self, n_rows: int, ids: Ids | None) -> HostRows:
+        """Return rows of the host that messages are matched with."""
+        return HostRows(n_rows, ids, self.secret, self.forms, self.agreed)
+
+
+@dataclass(frozen=True)
 class HostRows:
     """The host's rows, which lead: what a guest lacks is absent, what it has beyond them is left out.
 
@@ -62,12 +86,12 @@ class HostRows:
     def _by_ids(self, message: Representation, keys: Keys) -> tuple[Positions, Positions]:
         if self.ids is None:
             raise _refused(
-                message, "it names rows by ids, and the host's table has none; say which column has them (--id)"
+                message, "it names rows by ids, and the host's table has none; say which column has them (id)", "id"
             )
         if message.forms != self.forms:
             theirs, ours = (",".join(forms) or "not at all" for forms in (message.forms, self.forms))
             raise _refused(
-                message, f"its ids were normalised {theirs}, the host's {ours}; use the same --normalise-ids"
+                message, f"its ids were normalised {theirs}, the host's {ours}; use the same 'forms'", "forms"
             )
         check_naming(message, self.secret)
         if repeated(keys) is not None:
@@ -85,8 +109,9 @@ class HostRows:
         else:
             raise _refused(
                 message,
-                "it has no ids, and is not about rows that were agreed with this guest; give the file of the alignment (--rows), "
-                "or let the guest send hashes of its ids",
+                "it has no ids, and is not about rows that were agreed with this guest; give the rows of the alignment "
+                "(agreed), or let the guest send hashes of its ids",
+                "agreed",
             )
         if len(agreed.keys) != message.n_rows:
             raise _refused(message, f"it is about {message.n_rows} rows, and {len(agreed.keys)} were agreed")
@@ -101,16 +126,17 @@ def check_naming(message: Representation, secret: bytes | None) -> None:
     """Refuse a message whose ids are not made with the host's secret, where it has one, or with one that the host lacks."""
     keyed = message.naming.startswith("keyed")
     if keyed and secret is None:
-        raise _refused(message, "its ids are hashed with a secret; name the file of the secret (--secret)")
+        raise _refused(message, "its ids are hashed with a secret; give it (secret)", "secret")
     if keyed and secret is not None and message.naming != f"keyed {fingerprint(secret)}":
         raise _refused(message, "its ids are hashed with another secret than the host's; both sides need the same file")
     if secret is not None and message.naming and not keyed:
         raise _refused(
             message,
             f"its ids are {message.naming}, made without the secret: anybody could have made them. Let the guest use the secret, "
-            "or leave the host's out (--secret)",
+            "or leave the host's out (secret)",
+            "secret",
         )
 
 
-def _refused(message: Representation, why: str) -> MessageError:
-    return MessageError(f"The message of party {message.party!r} is refused: {why}.")
+def _refused(message: Representation, why: str, *parameters: str) -> MessageError:
+    return MessageError(f"The message of party {message.party!r} is refused: {why}.", parameter=parameters)

@@ -6,11 +6,12 @@ The class paths are a wire format: a job of any version names them, and a guest 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 FORMER = {
     "fedonce.alignment": "fedonce.rows.alignment",
@@ -22,6 +23,21 @@ FORMER = {
     "fedonce.federation.guest_app": "fedonce.federation.flare.guest_app",
     "fedonce.federation.server_app": "fedonce.federation.flare.server_app",
 }
+
+
+def moved_names(moved: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module from which names have moved, listed by the module of today.
+
+    Pickles know a class by the module where it was.
+    """
+    home = {name: module for module, names in moved.items() for name in names}
+
+    def answer(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"there is no {name!r} here, nor has there been")
+        return getattr(import_module(home[name]), name)
+
+    return answer
 
 
 class FormerNames(MetaPathFinder, Loader):

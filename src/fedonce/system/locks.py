@@ -2,13 +2,14 @@
 
 A lock is `flock` of an open file or folder. It needs no file of its own, nothing is left behind by a process that is killed, and
 two threads exclude each other as two processes do. Where there is no `flock` (Windows, some network file systems), nothing
-is locked.
+is locked, and what `hold` guards is not done.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -18,6 +19,7 @@ if sys.platform != "win32":
     import fcntl
 
 Tell = Callable[[str], None]
+PAUSE = 0.5  # seconds between two tries for a file that somebody else holds
 _ours: ContextVar[frozenset[tuple[int, int]]] = ContextVar("locks", default=frozenset())
 
 
@@ -63,6 +65,25 @@ def if_free(folder: Path) -> Iterator[bool]:
         yield try_lock(descriptor) is not False
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def hold(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+    """Hold a file, which is made where it is missing; wait while somebody else does.
+
+    `waiting` is called at every try that fails, and may raise to end the waiting. Raises OSError where files cannot be locked:
+    two who count must not both do so.
+    """
+    with path.open("w") as file:
+        while not (taken := try_lock(file.fileno())):
+            if taken is None:
+                raise OSError(f"{path} cannot be locked; keep it on a file system that has locks (flock).")
+            if waiting is None:
+                _wait(file.fileno(), path, lambda line: None)
+                break
+            waiting()
+            time.sleep(PAUSE)
+        yield
 
 
 def _locked(folder: Path, tell: Tell) -> int:

@@ -1,13 +1,17 @@
-"""Short texts that people write: durations, names, pairs of names and values; and whom to tell what is being done."""
+"""Short texts that people write: durations and names; and whom to tell what is being done."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from fedonce.errors import InputError
 
 Tell = Callable[[str], None]
+
+
+def silent(line: str) -> None:
+    """Tell nobody."""
 
 
 def duration(text: str) -> float:
@@ -25,17 +29,6 @@ def duration(text: str) -> float:
     if not 0 <= seconds < math.inf:
         raise InputError(f"A time must be like 90s, 30m, 2h or 1d. Got {text!r}.")
     return seconds
-
-
-def pairs(given: Sequence[str], option: str, meaning: str) -> dict[str, str]:
-    """Return NAME=VALUE options as a dict."""
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name or not value:
-            raise InputError(f"The option {option} must be like {meaning}. Got {text!r}.")
-        found[name] = value
-    return found
 
 
 def names(text: str | None) -> tuple[str, ...]:

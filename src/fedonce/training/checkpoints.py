@@ -15,12 +15,11 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -34,7 +33,7 @@ from fedonce.messages.envelope import checksum
 from fedonce.system.disk import make_folder, write_file
 
 if TYPE_CHECKING:
-    from fedonce.training.settings import Epoch, Training, Update
+    from fedonce.training.settings import Epoch, Training
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +48,8 @@ Tell = Callable[[int, int, str], None]
 @dataclass(eq=False)
 class Progress:
     """Whom to tell how far a learning is, and where to keep it.
+
+    One learning is within `with progress:`, and each of its trainings is handed it.
 
     Parameters
     ----------
@@ -82,9 +83,15 @@ class Progress:
         if not 0 <= self.every < math.inf:
             raise parameter_error("Progress", "every", "a number of seconds, 0 or more", self.every)
 
-    def begin(self) -> None:
+    def __enter__(self) -> Self:
         """Begin a learning: its first training comes next."""
         self._trainings, self._written, self._warned = 0, time.monotonic(), False
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """End it: unless it failed, what was kept is removed."""
+        if kind is None and self.forgets:
+            self.forget()
 
     def next_file(self) -> Path | None:
         """Return where the next training of the learning is kept."""
@@ -115,26 +122,6 @@ class Progress:
                     path.unlink()
 
 
-_current: ContextVar[Progress | None] = ContextVar("progress", default=None)
-
-
-@contextmanager
-def watched(progress: Progress | None) -> Iterator[None]:
-    """Let the learner within tell and keep its trainings; at the end, unless it failed, what was kept is removed.
-
-    The learner is not changed for it: learners are copied, saved and written by users, who need not know of this.
-    """
-    token = _current.set(progress)
-    try:
-        if progress is not None:
-            progress.begin()
-        yield
-    finally:
-        _current.reset(token)
-    if progress is not None and progress.forgets:
-        progress.forget()
-
-
 @dataclass(frozen=True)
 class Memory:
     """What a training changes beside the generators and the memory of its update: modules, and arrays of its step."""
@@ -152,9 +139,11 @@ class Memory:
         return dict(named) | {name: torch.from_numpy(array) for name, array in self.arrays.items()}
 
 
-@runtime_checkable
 class Remembers(Protocol):
     """An update that can say what it remembers between steps, and take it back."""
+
+    def __call__(self, rate: float) -> None:
+        """Change the parameters by their gradients."""
 
     def state(self) -> Tensors:
         """Return what it remembers."""
@@ -172,14 +161,14 @@ class Watch:
         stage: str,
         training: Training,
         rng: np.random.Generator,
-        update: Update,
+        update: Remembers,
         memory: Memory | None,
     ) -> None:
         self.progress, self.stage, self.training, self.rng = progress, stage, training, rng
         self.path: Path | None = None
         if memory is not None and (path := progress.next_file()) is not None:
             self.path, self.memory = path, memory
-            self.update = _remembering(update)
+            self.update = update
             # A state is of this very training where both began alike, weights, generators and all.
             start = checksum(KIND, {"training": repr(training), "rng": self._rng()}, self._tensors())
             self.header = {"fingerprint": progress.fingerprint, "start": start}
@@ -237,14 +226,6 @@ class Watch:
         return bytes(save_tensors(tensors, metadata={**header, "checksum": checksum(KIND, header, tensors)}))
 
 
-def _remembering(update: Update) -> Remembers:
-    if not isinstance(update, Remembers):
-        raise InputError(
-            "A training can be kept where its update comes from Training or ClosedForm; leave 'memory' out."
-        )
-    return update
-
-
 def _read(path: Path, expected: Mapping[str, str]) -> tuple[dict[str, Any], Tensors]:
     """Read a state that is whole and has the expected entries in its header."""
     with safe_open(path, framework="numpy") as file:
@@ -266,11 +247,3 @@ def _torch_random() -> dict[str, torch.Tensor]:
     """Return the states of torch's generators, of which dropout draws, by their device."""
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     return {"cpu": torch.get_rng_state()} | {str(number): state for number, state in enumerate(devices)}
-
-
-def watch(
-    stage: str, training: Training, rng: np.random.Generator, update: Update, memory: Memory | None
-) -> Watch | None:
-    """Return who watches a training that begins now, if anybody does."""
-    progress = _current.get()
-    return None if progress is None else Watch(progress, stage, training, rng, update, memory)

@@ -2,7 +2,7 @@
 
 For layers of a few dozen units most of a training step is autograd's bookkeeping. The gradients of linear layers with
 ReLU or tanh between them are a few matrix products, done here with numpy on the memory of the torch parameters, so that
-the network stays a torch module. Tests compare it with autograd and torch.optim; `benchmarks/nat_speed.py` measures it.
+the network stays a torch module. Tests compare it with autograd and torch.optim; `benchmarks/speed/nat.py` measures it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ class ClosedForm:
     """
 
     @staticmethod
-    def supports(network: nn.Module, device: torch.device) -> bool:
+    def supports(network: nn.Module, device: torch.device) -> TypeGuard[nn.Sequential]:
         """Tell whether a network has this form: linear layers, each followed by at most one activation."""
         if device.type != "cpu" or not isinstance(network, nn.Sequential) or not len(network):
             return False

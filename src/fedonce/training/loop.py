@@ -1,7 +1,7 @@
-"""The only batch loop of the project: `train`, `run_epoch`, one step; and `apply`, which runs a fitted network over rows.
+"""The only batch loop of the project, `Loop`; and `apply`, which runs a fitted network over rows.
 
-What differs between learners is how a batch's loss and gradients come about. That is a *step*: a callable that gets the
-positions of a batch's rows, leaves the gradients in the parameters and returns the batch's mean loss.
+What differs between trainings is how a batch's loss and gradients come about: that is a *step* (`fedonce.training.steps`), and
+`fedonce.training.trainer` makes the right one.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import copy
 import logging
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedonce.errors import InputError, parameter_error
-from fedonce.privacy.dpsgd import PrivateSteps, RowLoss, clipped_gradients
+from fedonce.privacy.dpsgd import PrivateSteps
 from fedonce.training.checkpoints import Watch
-from fedonce.training.closedform import ClosedForm
+from fedonce.training.problem import Batch as Batch
 from fedonce.training.settings import Epoch, Training, Update
+from fedonce.training.steps import Step
 from fedonce.training.threads import network_work, threads_for
 
 logger = logging.getLogger(__name__)
@@ -30,123 +31,66 @@ logger = logging.getLogger(__name__)
 APPLY_BLOCK = 256  # rows per block in `apply`; every block has this size, see there
 
 Rows = NDArray[np.float32]
-Batch = NDArray[np.intp]  # positions of a batch's rows
-TargetOf = Callable[[Batch, NDArray[Any], int], NDArray[Any]]
-InputsOf = Callable[[Batch], NDArray[Any]]
-SlopeOf = Callable[[Batch, NDArray[Any], int], NDArray[Any]]  # each row's gradient of its own loss, given its outputs
-TensorsOf = Callable[[Batch, int], tuple[Sequence[Tensor], Tensor]]  # a batch's inputs and targets
-Step = Callable[[Batch, int], "Tensor | float"]
 
 
-def train(
-    update: Update,
-    n_rows: int,
-    step: Step,
-    training: Training,
-    rng: np.random.Generator,
-    private: PrivateSteps | None = None,
-    watch: Watch | None = None,
-) -> list[Epoch]:
-    """Fit parameters, epoch by epoch, by gradients from `step` and changes from `update`; return the mean losses.
+@dataclass(frozen=True)
+class Loop:
+    """A training that is ready to run: `step` leaves gradients, and `update` changes the parameters by them.
 
     With `private`, it draws the batches, and no loss is returned: exact figures of private rows have no place in a history.
-    With `watch`, epochs are told and kept, and those of a training that was killed are not done again.
+    With `watch`, epochs are told and kept, and those of a training that was killed are not done again. `work` is how many
+    operations a step takes, by which the number of threads is chosen.
     """
-    history: list[Epoch] = [] if watch is None else watch.resume()
-    if private is not None:
-        n_rows = private.public_rows
-        torch.manual_seed(private.random.seed())  # of dropout, which must be as secret as the noise; callers restore it
-    for epoch in range(len(history), training.epochs):
-        loss = run_epoch(update, n_rows, step, training, epoch, rng, private)
+
+    step: Step
+    update: Update
+    n_rows: int
+    training: Training
+    rng: np.random.Generator
+    private: PrivateSteps | None = None
+    watch: Watch | None = None
+    work: float = math.inf
+
+    def run(self) -> list[Epoch]:
+        """Fit the parameters, epoch by epoch, and return the mean losses."""
+        with threads_for(self.work):
+            history: list[Epoch] = [] if self.watch is None else self.watch.resume()
+            if self.private is not None:
+                # Of dropout, which must be as secret as the noise; callers restore it.
+                torch.manual_seed(self.private.random.seed())
+            for epoch in range(len(history), self.training.epochs):
+                total: Tensor | float = 0.0
+                seen = 0
+                for batch, rate in self._batches(epoch):
+                    loss = self.step(batch, epoch)
+                    self.update(rate)
+                    total = total + (loss.detach() if isinstance(loss, Tensor) else loss) * len(batch)
+                    seen += len(batch)
+                self._note(history, epoch, float(total) / max(seen, 1))  # a Poisson sample may be empty
+            return history if self.private is None else []
+
+    def _batches(self, epoch: int) -> Iterator[tuple[Batch, float]]:
+        """Yield every row once, in batches of a random order (`private`: rows as it draws them), each with its rate."""
+        training, private = self.training, self.private
+        n_rows = self.n_rows if private is None else private.public_rows
+        order = self.rng.permutation(n_rows if private is None else 0)
+        for start in range(0, n_rows, training.batch):
+            progress = training.progress(epoch, start, n_rows)
+            if progress >= 1:
+                return
+            batch = order[start : start + training.batch] if private is None else private.sample()
+            yield batch, training.rate_at(progress)
+
+    def _note(self, history: list[Epoch], epoch: int, loss: float) -> None:
+        """Write an epoch down, and tell of it."""
         if not math.isfinite(loss):
             raise InputError(
-                f"Training diverged: the loss of epoch {epoch + 1} is {loss}. Lower the rate ({training.rate})."
+                f"Training diverged: the loss of epoch {epoch + 1} is {loss}. Lower the rate ({self.training.rate})."
             )
         history.append(Epoch(epoch=epoch + 1, loss=loss))
-        logger.debug("epoch %d of %d: loss %.6g", epoch + 1, training.epochs, loss)
-        if watch is not None:
-            watch.done(history)
-    return history if private is None else []
-
-
-def run_epoch(
-    update: Update,
-    n_rows: int,
-    step: Step,
-    training: Training,
-    epoch: int,
-    rng: np.random.Generator,
-    private: PrivateSteps | None = None,
-) -> float:
-    """Visit every row once, in a random order (`private`: rows as it draws them), and return the mean loss."""
-    total: Tensor | float = 0.0
-    order = rng.permutation(n_rows if private is None else 0)
-    seen = 0
-    for start in range(0, n_rows, training.batch):
-        progress = training.progress(epoch, start, n_rows)
-        if progress >= 1:
-            break
-        batch = order[start : start + training.batch] if private is None else private.sample()
-        loss = step(batch, epoch)
-        update(training.rate_at(progress))
-        total = total + (loss.detach() if isinstance(loss, Tensor) else loss) * len(batch)
-        seen += len(batch)
-    return float(total) / max(seen, 1)  # a Poisson sample may be empty
-
-
-def autograd_step(parameters: Sequence[nn.Parameter], loss: Callable[[Batch, int], Tensor]) -> Step:
-    """Make a step of a differentiable loss."""
-
-    def step(batch: Batch, epoch: int) -> Tensor:
-        for parameter in parameters:
-            parameter.grad = None
-        value = loss(batch, epoch)
-        value.backward()  # type: ignore[no-untyped-call]
-        return value
-
-    return step
-
-
-def closed_form_step(form: ClosedForm, rows: NDArray[Any], target_of: TargetOf) -> Step:
-    """Make a step of the mean over rows of the squared distance to a target, without autograd."""
-
-    def step(batch: Batch, epoch: int) -> float:
-        outputs = form.forward(rows[batch])
-        difference = outputs - target_of(batch, outputs, epoch)
-        form.backward(difference * (2 / len(batch)))
-        return float(np.vdot(difference, difference)) / len(batch)
-
-    return step
-
-
-def private_step(form: ClosedForm, inputs_of: InputsOf, slope_of: SlopeOf, private: PrivateSteps) -> Step:
-    """Make a step of DP-SGD in closed form; it returns no loss."""
-
-    def step(batch: Batch, epoch: int) -> float:
-        outputs = form.forward(inputs_of(batch))
-        form.backward(slope_of(batch, outputs, epoch), private.clip)
-        private.release([form.gradient])
-        return 0.0
-
-    return step
-
-
-def private_module_step(
-    network: nn.Module, tensors_of: TensorsOf, row_loss: RowLoss, private: PrivateSteps
-) -> tuple[list[nn.Parameter], Step]:
-    """Return the parameters and a step of DP-SGD for any network that treats each row by itself; it returns no loss."""
-    parameters = [parameter for parameter in network.parameters() if parameter.requires_grad]
-
-    def step(batch: Batch, epoch: int) -> float:
-        inputs, targets = tensors_of(batch, epoch)
-        clipped_gradients(network, inputs, targets, row_loss, private.clip)
-        totals = [parameter.grad.cpu().numpy() for parameter in parameters if parameter.grad is not None]
-        private.release(totals)
-        for parameter, total in zip(parameters, totals, strict=True):
-            parameter.grad = torch.from_numpy(total).to(parameter.device)
-        return 0.0
-
-    return parameters, step
+        logger.debug("epoch %d of %d: loss %.6g", epoch + 1, self.training.epochs, loss)
+        if self.watch is not None:
+            self.watch.done(history)
 
 
 @torch.no_grad()

@@ -36,6 +36,13 @@ def mlp(
     return nn.Sequential(*layers, nn.Linear(n_inputs, n_outputs))
 
 
+def chain(first: nn.Module, second: nn.Sequential) -> nn.Sequential:
+    """Return one network after another: layer by layer where both are plain sequences, which closed forms need."""
+    if isinstance(first, nn.Sequential) and type(first).forward is nn.Sequential.forward:
+        return nn.Sequential(*first, *second)
+    return nn.Sequential(first, second)
+
+
 def cnn0(shape: Sequence[int], n_outputs: int, hidden: int = 128) -> nn.Sequential:
     """CNN0 of the paper: two 3x3 convolutions, pooling, a layer of 128, with dropout."""
     channels, height, width = shape

@@ -62,7 +62,7 @@ class Training:
             return (epoch + start / n_rows) / self.epochs
         return (epoch * math.ceil(n_rows / self.batch) + start // self.batch) / self.steps
 
-    def update(self, parameters: Sequence[nn.Parameter]) -> Update:
+    def update(self, parameters: Sequence[nn.Parameter]) -> TorchUpdate:
         """Return torch's optimizer as a function of the rate."""
         kind = _OPTIMIZERS[self.optimizer]
         return TorchUpdate(kind(parameters, lr=self.rate, weight_decay=self.weight_decay, fused=True))

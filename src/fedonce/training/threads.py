@@ -3,7 +3,7 @@
 The threads of a matrix product wait for each other by spinning. Where a product takes microseconds, or another program has one of
 the cores, that waiting costs many times what a second core gains: on a shared machine a small training took thirty times as long.
 So small arithmetic gets one thread, whatever the environment says, and large arithmetic gets what the environment gives.
-`python -m benchmarks.threads` measures it.
+`python -m benchmarks.speed.threads` measures it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 from torch import nn
 
-LEAST_WORK = 1.5e9  # multiplications and additions: below, more threads do not pay (`python -m benchmarks.threads`)
+LEAST_WORK = 1.5e9  # multiplications and additions: below, more threads do not pay (`benchmarks.speed.threads`)
 
 
 def pays(work: float) -> bool:

@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import sys
-import time
 
 import pytest
 
@@ -17,9 +16,8 @@ from fedonce.cli import entry
 from fedonce.federation.flare import kits, sites
 from tests.federation.parties import Parties
 
-pytestmark = pytest.mark.federation
-
-SOON = 30.0  # seconds; most is told in one
+pytest.importorskip("nvflare")
+real = pytest.mark.federation  # starts processes
 
 
 @pytest.fixture
@@ -28,10 +26,8 @@ def call(capsys, monkeypatch):
 
     def run(*arguments) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["fedonce", "federation", *map(str, arguments)])
-        begun = time.monotonic()
         with pytest.raises(SystemExit) as ended:
             entry.main()
-        assert time.monotonic() - begun < SOON
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         return int(str(ended.value.code)), re.sub(r"[\s│╭╮╰╯─]+", " ", err)
@@ -90,11 +86,9 @@ def test_a_guest_of_the_run_file_that_is_not_asked(silent, call, tmp_path):
 
 
 def test_a_server_that_does_not_run(silent, call, tmp_path):
-    begun = time.monotonic()
     code, said = call("fit", silent.write_run(), "--kit", silent.kits / "bank", "--out", tmp_path / "model")
     assert code == 7
     assert f"nothing listens on port {silent.port}. Start it: fedonce federation start {silent.kits}/bank" in said
-    assert time.monotonic() - begun < 15
 
 
 def test_kits_of_the_wrong_party(silent, call, tmp_path):
@@ -216,36 +210,36 @@ def test_tables_that_were_spoilt_since(silent, own, call):
     assert "has no key 'dorp'; did you mean 'drop'" in said
 
 
-# What only a guest can mend: the host sees a reason within half a minute, the guest's log has the rest.
+# What only a guest can mend: the host sees a reason while it still waits, the guest's log has the rest.
 
 
-def failed_soon(federation, out, begun, guest="shop"):
-    """Return the reason of a guest's failure, as the host is told; in time, and without what is the guest's own."""
+def failure(federation, out, guest="shop"):
+    """Return the reason of a guest's failure, as the host is told: without what is the guest's own."""
     reason = federation.wait_for(guest, "failed", out, timeout=60)["reason"]
-    assert time.monotonic() - begun < SOON + 10  # the command needs some seconds to start, on a busy machine
     assert str(federation.folder) not in reason
     assert "csv" not in reason
     return reason
 
 
+@real
+@pytest.mark.slow_federation
 def test_a_column_that_a_guest_does_not_have(running):
-    begun = time.monotonic()
     run = running.write_run(run="salary", guest={"shop": {"columns": ["c4", "salary"]}})
     told = running.outcome(running.fit(run, "salary"), 60)
-    assert time.monotonic() - begun < SOON + 30  # all of it, training too
     assert told["took part"] == ["telco"]
     assert "shop offers no column 'salary': not in its table, or not allowed" in told["refused"]["shop"]
     assert "refused: shop offers no column 'salary'" in running.log("shop")
 
 
+@real
+@pytest.mark.slow_federation
 def test_a_table_that_is_gone(running):
     table, away = running.folder / "shop.csv", running.folder / "away.csv"
     table.rename(away)
-    begun = time.monotonic()
     try:
         run = running.write_run(run="gone", deadline="25s")
         fit = running.command("fit", run, "--kit", running.kits / "bank", "--out", running.folder / "gone")
-        assert "the table of shop is not there; the guest must put it back" in failed_soon(running, "gone", begun)
+        assert "the table of shop is not there; the guest must put it back" in failure(running, "gone")
         out, err = fit.communicate(timeout=120)
     finally:
         away.rename(table)
@@ -263,16 +257,17 @@ def test_a_table_that_is_gone(running):
     assert told["took part"] == ["shop", "telco"]
 
 
+@real
+@pytest.mark.slow_federation
 @pytest.mark.parametrize("file", ["policy.toml", "guest.toml"])
 def test_settings_of_a_guest_that_were_spoilt_since(running, file):
     """Mended while the host waits, the training goes on."""
     path = running.kits / "shop" / file
     before, name = path.read_text(), file.partition(".")[0]
     path.write_text(before + "nonsense = 1\n")
-    begun = time.monotonic()
     try:
         fit = running.fit(running.write_run(run=name, deadline="90s"), name)
-        assert "its log says why" in failed_soon(running, name, begun)
+        assert "its log says why" in failure(running, name)
     finally:
         path.write_text(before)
     assert running.outcome(fit, 150)["took part"] == ["shop", "telco"]
@@ -287,14 +282,15 @@ def trained(running):
     return "trained"
 
 
+@real
+@pytest.mark.slow_federation
 def test_a_table_that_changed_since_training(running, trained):
     table = running.folder / "shop.csv"
     before = table.read_text()
     table.write_text("".join(line.rpartition(",")[0] + "\n" for line in before.splitlines()))
-    begun = time.monotonic()
     try:
         predict = running.predict(trained, "new.csv", "--deadline", "20s", "--min-guests", "1")
-        said = failed_soon(running, trained, begun)
+        said = failure(running, trained)
         told = running.outcome(predict, 90)
     finally:
         table.write_text(before)
@@ -305,6 +301,8 @@ def test_a_table_that_changed_since_training(running, trained):
     assert "'c7'" in running.log("shop")
 
 
+@real
+@pytest.mark.slow_federation
 def test_no_id_column_in_the_rows_to_predict(running, trained, call):
     lines = (running.folder / "new.csv").read_text().splitlines()
     (running.folder / "no-ids.csv").write_text("".join(line.partition(",")[2] + "\n" for line in lines))
@@ -326,21 +324,23 @@ def alone(tmp_path_factory):
         federation.close()
 
 
+@real
+@pytest.mark.slow_federation
 def test_versions_that_differ(alone, monkeypatch, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import fedonce\nfedonce.__version__ = '9.9'\n")
     with monkeypatch.context() as environment:
         environment.setenv("PYTHONPATH", str(tmp_path))
         alone.start("shop")
-    begun = time.monotonic()
     code, said = alone.error(alone.fit(alone.write_run(run="versions"), "versions"), 60)
     assert code == 6
-    assert time.monotonic() - begun < SOON + 15
     words = f"shop has fedonce 9.9, bank has {fedonce.__version__}; install the same version at both"
     assert words in said
     assert f"refused: {words}" in alone.log("shop")
     alone.stop("shop")
 
 
+@real
+@pytest.mark.slow_federation
 def test_kits_that_were_moved_and_are_of_another_version(alone):
     """A kit is its party's identity: it goes with the party, also to the next version."""
     alone.stop("bank")
@@ -355,6 +355,8 @@ def test_kits_that_were_moved_and_are_of_another_version(alone):
     assert alone.outcome(alone.predict("moved"))["guests"] == {"shop": 1.0}
 
 
+@real
+@pytest.mark.slow_federation
 def test_all_guests_are_away(alone):
     """After the test above, whose model is used."""
     alone.stop("shop")
@@ -375,6 +377,8 @@ def test_all_guests_are_away(alone):
     alone.settle()
 
 
+@real
+@pytest.mark.slow_federation
 def test_the_state_of_a_guest_says_what_is_wrong(alone):
     alone.stop("bank")
     site = sites.start(alone.kit("shop"), wait=2)

@@ -74,3 +74,4 @@ def test_a_file_among_the_answers(tmp_path):
 
 def test_a_kit_without_answers(tmp_path):
     tidy(Kit(tmp_path, "host", "bank", "127.0.0.1", 8002, "bank", ("shop",), "0.1.0", "00"))
+    assert list(tmp_path.iterdir()) == []

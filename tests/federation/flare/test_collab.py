@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from fedonce.federation.flare import sites
+from fedonce.federation.flare import sessions
 
-pytestmark = pytest.mark.federation
+pytestmark = [pytest.mark.federation, pytest.mark.slow_federation]
 
 SOURCE = """\
 from nvflare.collab import collab
@@ -58,7 +58,7 @@ def outcome(session, job) -> dict:
 def test_a_collab_recipe_is_refused(running, job):
     shipped = {path.parent.name for path in job.rglob("collab_classes.py")}
     assert shipped == {"custom"}  # the classes' source travels with the job
-    session = sites.open_session(running.kit("bank"))
+    session = sessions.open_session(running.kit("bank"))
     try:
         found = outcome(session, job)
         assert found["status"] != "FINISHED:COMPLETED"
@@ -67,7 +67,7 @@ def test_a_collab_recipe_is_refused(running, job):
             shutil.rmtree(folder)
         assert outcome(session, job)["status"] != "FINISHED:COMPLETED"
     finally:
-        sites.close_session(session)
+        sessions.close_session(session)
     for name in ("shop", "telco"):
         assert "collab.runtime.executor.CollabExecutor' at config path" in running.log(name)
         assert "is not in allow_list" in running.log(name)

@@ -56,6 +56,7 @@ def wait_until(there, timeout: float = 90) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow_federation
 @pytest.mark.federation
 def test_it_runs_and_ends_all_that_it_started(started, tmp_path):
     out, err = (process := started()).communicate(timeout=300)
@@ -78,6 +79,7 @@ def test_it_runs_and_ends_all_that_it_started(started, tmp_path):
         demonstration.run(tmp_path)
 
 
+@pytest.mark.slow_federation
 @pytest.mark.federation
 def test_ctrl_c_in_the_middle_of_training_leaves_no_process(started, tmp_path):
     process = started()
@@ -93,6 +95,7 @@ def test_ctrl_c_in_the_middle_of_training_leaves_no_process(started, tmp_path):
     assert running_from(tmp_path) == []
 
 
+@pytest.mark.slow_federation
 @pytest.mark.federation
 def test_what_a_killed_demonstration_left_behind_is_ended_by_the_next(started, tmp_path):
     process = started()

@@ -10,13 +10,13 @@ import pytest
 
 from fedonce import protocol, read_table
 from fedonce.engine.local import LocalEngine
-from fedonce.jobs import steps
+from fedonce.jobs.settings import estimator_seed
 from fedonce.messages.keys import new_secret
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, Host
 from fedonce.rounds.settings import Rounds
 from fedonce.rows.ids import Naming
-from tests.federation.parties import COLUMNS, Parties, write_csv
+from tests.federation.parties import COLUMNS, Parties, slow, write_csv
 
 pytestmark = pytest.mark.federation
 
@@ -30,7 +30,7 @@ def predictions(federation, name="predictions.csv"):
 
 def local(federation, learner, run="churn", rounds=None, epochs=None):
     """Train the same in one process: the same tables, settings and seeds."""
-    seed = steps.estimator_seed(0)
+    seed = estimator_seed(0)
     tables = {name: read_table(federation.folder / f"{name}.csv", id="customer") for name in federation.guests}
     guests = {
         name: Guest(name, learner, 3, epochs=epochs, run=run, random_state=seed, naming=Naming("hashed"))
@@ -50,7 +50,7 @@ def received(federation, out):
     return {message.party: message for message in messages}
 
 
-@pytest.mark.parametrize("learner", ["autoencoder", "nat"])
+@pytest.mark.parametrize("learner", ["nat", *slow("autoencoder")])
 def test_equals_the_local_engine_to_the_bit(running, learner):
     out = f"equal-{learner}"
     told = running.outcome(running.fit(running.write_run(run=out, learner=learner, epochs=4), out))
@@ -106,6 +106,7 @@ def test_alignment_over_the_same_connection(running):
     assert events == ["align", "align", "learn", "learn"]
 
 
+@pytest.mark.slow_federation
 def test_alignment_leaves_time_for_those_who_are_there(parties):
     federation = parties()
     federation.start("bank", "shop")
@@ -114,6 +115,7 @@ def test_alignment_leaves_time_for_those_who_are_there(parties):
     assert told["late"] == ["telco"]
 
 
+@pytest.mark.slow_federation
 def test_an_aligned_run_that_a_guest_joins_is_the_same_request_to_the_others(running):
     """Another alignment would name the rows anew: another learning, which guests refuse by default."""
     told = running.outcome(running.fit(running.write_run(run="joined", align=True, guests=["shop"]), "joined"))
@@ -132,6 +134,7 @@ def test_a_second_learning_in_a_run_is_refused_and_advice_says_so(running):
     assert "Wait longer" not in error
 
 
+@pytest.mark.slow_federation
 def test_started_again_asks_nobody_twice(running):
     run = running.write_run(run="again")
     running.outcome(running.fit(run, "again"))

@@ -254,7 +254,9 @@ def test_what_flare_writes_is_no_stranger(own):
     (kit.site / "0a1b2c3d-0000-4000-8000-0123456789ab").mkdir()
     for name in ("log.txt", "log.txt.1", "audit.log", "audit.log.2026-01", "error_log.txt", "log.json", "shutdown.fl"):
         (kit.site / name).write_text("")
+    before = set(kit.site.iterdir())
     kit.harden()
+    assert set(kit.site.iterdir()) >= before
 
 
 @pytest.mark.parametrize(

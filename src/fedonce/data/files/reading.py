@@ -107,13 +107,13 @@ def _given_kinds(source: Source, types: Mapping[Any, str] | None, optional: Coll
     for name, kind in (types or {}).items():
         if kind not in KINDS:
             raise InputError(
-                f"Column {name!r} of {source.whose} cannot have the type {kind!r} (--type, or types in Python); it can be one "
-                f"of {', '.join(KINDS)}."
+                f"Column {name!r} of {source.whose} cannot have the type {kind!r} (types); it can be one of {', '.join(KINDS)}.",
+                parameter="types",
             )
         if name not in source.positions and name not in optional:
             hint = did_you_mean(name, source.names)
             raise InputError(
-                f"The file {source.whose} has no column {name!r} to give a type (--type, or types in Python){hint}"
+                f"The file {source.whose} has no column {name!r} to give a type (types){hint}", parameter="types"
             )
     return dict(types or {})
 

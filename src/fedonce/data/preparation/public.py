@@ -68,8 +68,8 @@ class Public:
         if found is None:
             raise InputError(
                 f"Column {name!r} of party {party!r} has no bounds. With a privacy budget nothing may be read off the rows: say "
-                "between which values the column lies, by what is known of it, with bounds=(low, high) or a dict of columns "
-                "(in a command: --public FILE)."
+                "between which values the column lies, by what is known of it, with bounds=(low, high) or a dict of columns.",
+                parameter="public",
             )
         return found
 

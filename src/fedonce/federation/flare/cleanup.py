@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fedonce.federation.flare.hardening import JOB
 from fedonce.federation.flare.kits import Kit
-from fedonce.federation.flare.sites import running_jobs
+from fedonce.federation.flare.site_processes import running_jobs
 from fedonce.federation.record import ANSWERS, ASKED, MESSAGE
 
 JOB_DAYS, ANSWER_DAYS = 2, 14

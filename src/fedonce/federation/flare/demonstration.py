@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -27,13 +27,15 @@ from fedonce.data.files import read_table, write_table
 from fedonce.errors import AbsentPartyError, FederationError, FedOnceWarning, InputError
 from fedonce.federation.flare import host_steps, sites
 from fedonce.federation.flare.kits import make_kits, open_kit
+from fedonce.federation.report import FederationReport
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.tables import toml
-from fedonce.jobs import steps
+from fedonce.jobs import ModelRows, PredictJob
+from fedonce.jobs.settings import estimator_seed
 from fedonce.party import Host
 from fedonce.system.disk import make_folder, write_file
 from fedonce.system.extras import require
-from fedonce.system.text import Tell
+from fedonce.system.text import Tell, silent
 
 HOST, ON_TIME, LATE = "top", ("upper", "lower", "bottom"), "middle"
 # The host has two of an image's eight rows of pixels, each guest one and a half of the rest.
@@ -79,6 +81,23 @@ class Sent:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Step:
+    """A step of a party: what it does in the federation, with what, and how; `note` is for whoever looks on."""
+
+    what: str
+    given: tuple[str, ...] = ()
+    options: Mapping[str, str | bool] = field(default_factory=dict)
+    note: str = ""
+
+    def __str__(self) -> str:
+        """One line."""
+        return " ".join([self.what, *self.given]) + (f" ({self.note})" if self.note else "")
+
+
+Show = Callable[[Step], None]
+
+
 @dataclass
 class Demonstration:
     """What there is to tell."""
@@ -94,7 +113,7 @@ class Demonstration:
         return asdict(self)
 
 
-def run(out: Path, tell: Tell = lambda line: None, port: int | None = None) -> Demonstration:
+def run(out: Path, tell: Tell = silent, port: int | None = None, show: Show | None = None) -> Demonstration:
     """Make kits, start the parties, train with three guests, predict, let the fourth join, train and predict again.
 
     Parameters
@@ -102,16 +121,18 @@ def run(out: Path, tell: Tell = lambda line: None, port: int | None = None) -> D
     out : path
         Folder for kits, tables, models and predictions; one of an earlier demonstration is emptied.
     tell : callable
-        Is told each step, as the command that does the same.
+        Is told in a line what is being done.
     port : int, optional
         Where the server listens; None: one that is free.
+    show : callable, optional
+        Is shown each step that a party takes; None: `tell` is told it.
     """
     require("The federation needs", "nvflare", "nvflare")
     began = time.monotonic()
     out = _empty(out.absolute())
     held_back = write_tables(out)
     with _ended_by_signals(), _stopped_at_the_end(out / "kits", tell):
-        return _Play(out, tell, port or _free_port(), held_back).play(began)
+        return _Play(out, tell, show or (lambda step: tell(str(step))), port or _free_port(), held_back).play(began)
 
 
 def write_tables(out: Path, seed: int = 0) -> NDArray[Any]:
@@ -136,6 +157,7 @@ class _Play:
 
     out: Path
     tell: Tell
+    show: Show
     port: int
     held_back: NDArray[Any]
 
@@ -149,19 +171,22 @@ class _Play:
         self._await(LATE)
         second, four = self._fit("with four guests", "120s", True)
         self._stop()
-        told = Demonstration(first.rows, len(self.held_back), [alone, three, four], _sent(first, second))
-        told.seconds = round(time.monotonic() - began, 1)
-        return told
+        done = Demonstration(first.training.rows, len(self.held_back), [alone, three, four], _sent(first, second))
+        done.seconds = round(time.monotonic() - began, 1)
+        return done
+
+    def _show(self, what: str, *given: str, note: str = "", **options: str | bool) -> None:
+        self.show(Step(what, given, options, note))
 
     def _init(self) -> None:
-        self.tell(f"fedonce federation init --server 127.0.0.1:{self.port} --host {HOST} --guests {','.join(GUESTS)}")
+        self._show("init", server=f"127.0.0.1:{self.port}", host=HOST, guests=",".join(GUESTS))
         make_kits("127.0.0.1", HOST, GUESTS, self.out / "kits", self.port)
 
     def _start(self, *names: str) -> None:
         for name in names:
             kit = open_kit(self.out / "kits" / name)
-            table = "" if name == HOST else f" --data {name}.csv --id image --predict-data new_{name}.csv"
-            self.tell(f"fedonce federation start kits/{name}{table}")
+            table = {} if name == HOST else {"data": f"{name}.csv", "id": "image", "predict_data": f"new_{name}.csv"}
+            self._show("start", f"kits/{name}", **table)
             if name != HOST:
                 sites.configure_guest(kit, self.out / f"{name}.csv", "image", self.out / f"new_{name}.csv")
             sites.start(kit, wait=CONNECTED if name == HOST else 0.0)
@@ -185,19 +210,18 @@ class _Play:
         new = read_table(self.out / f"new_{HOST}.csv", id="image")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FedOnceWarning)  # one party alone, on purpose
-            host = Host(HOST, epochs=RUN["host_epochs"], random_state=steps.estimator_seed(0))
+            host = Host(HOST, epochs=RUN["host_epochs"], random_state=estimator_seed(0))
             host.aggregate(own, label, [])
             found = host.predict(new, [])
         return Model("the host alone", (), (), self._score(found), round(time.monotonic() - began, 1))
 
-    def _fit(self, name: str, deadline: str, refit: bool) -> tuple[host_steps.Outcome, Model]:
+    def _fit(self, name: str, deadline: str, refit: bool) -> tuple[FederationReport, Model]:
         """Train by a run file; guests that come too late on a busy machine are waited for by the same command again."""
         began = time.monotonic()
         file = self.out / "run.toml"
         write_file(file, toml(RUN | {"kit": f"kits/{HOST}", "deadline": deadline, "min_guests": 3 + refit}).encode())
-        command = f"fedonce federation fit run.toml --out model{' --refit' if refit else ''}"
         for left in reversed(range(TRIES)):
-            self.tell(f"{command}   (waits {deadline} at most)")
+            self._show("fit", "run.toml", out="model", refit=refit, note=f"waits {deadline} at most")
             try:
                 outcome = host_steps.fit(
                     RunFile.read(file),
@@ -213,30 +237,28 @@ class _Play:
                     raise
         seconds = time.monotonic() - began
         predictions = "predictions_refit.csv" if refit else "predictions.csv"
-        self.tell(f"fedonce federation predict new_{HOST}.csv --model model --out {predictions}")
-        done = host_steps.predict(
-            self.out / f"new_{HOST}.csv", self.out / "model", 120.0, lambda status: None, self.tell
-        )
-        write_table(self.out / predictions, steps.columns_of(done.host, done.table, done.prediction))
+        self._show("predict", f"new_{HOST}.csv", model="model", out=predictions)
+        rows = ModelRows(self.out / f"new_{HOST}.csv", self.out / "model")
+        host_steps.predict(PredictJob(rows, self.out / predictions), 120.0, lambda status: None, self.tell)
         found = read_table(self.out / predictions, id=RUN["id"]).pop("prediction")[0]
-        guests = tuple(outcome.fitted.traffic.per_guest)
-        late = tuple(outcome.told["late"])
+        figures = outcome.as_json()
+        guests, late = tuple(figures["took part"]), tuple(figures["late"])
         return outcome, Model(name, guests, late, self._score(found), round(seconds, 1))
 
     def _stop(self) -> None:
-        self.tell(f"fedonce federation stop kits/{HOST}   (and likewise the guests)")
+        self._show("stop", f"kits/{HOST}", note="and likewise the guests")
         _stop_kits(self.out / "kits")
 
     def _score(self, found: NDArray[Any]) -> float:
         return float((np.asarray(found).astype(int) == self.held_back).mean())
 
 
-def _sent(first: host_steps.Outcome, second: host_steps.Outcome) -> list[Sent]:
+def _sent(first: FederationReport, second: FederationReport) -> list[Sent]:
     """Return what guests sent in the first training, and then what the late one did."""
     sent = []
-    for outcome, training, names in ((first, "first", ON_TIME), (second, "second (--refit)", (LATE,))):
+    for outcome, training, names in ((first, "first", ON_TIME), (second, "second (refit)", (LATE,))):
         for name in names:
-            its = outcome.told["guests"][name]
+            its = outcome.as_json()["guests"][name]
             sent.append(
                 Sent(
                     name,
@@ -253,7 +275,9 @@ def _sent(first: host_steps.Outcome, second: host_steps.Outcome) -> list[Sent]:
 def _empty(out: Path) -> Path:
     """Return the folder, empty but for the mark; one that is not of a demonstration is left alone."""
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).exists())):
-        raise InputError(f"{out} is not empty, and not of an earlier demonstration; name another --out.")
+        raise InputError(
+            f"{out} is not empty, and not of an earlier demonstration; name another folder (out).", parameter="out"
+        )
     if out.exists():
         _stop_kits(out / "kits")  # of one that was killed
         shutil.rmtree(out)

@@ -13,11 +13,17 @@ CHANNEL = "fedonce"
 MESSAGE, PROGRESS, ROUND = "message", "fedonce.progress", "fedonce.round"  # topics
 REQUEST = "request.fedonce"  # beside the job's configuration
 ANSWERS = "answers"  # in the job's folder at the server: NAME.fedonce and NAME.json
+TOKEN = "fedonce_token"  # in the job's description: by which the host finds a job that it may have submitted
 PATIENCE = 4  # times `silence`: how long a guest waits for the host's next word during rounds
 
 
 def write_job(
-    folder: Path, name: str, requests: Mapping[str, bytes], silence: float = SILENCE, limit: int = MESSAGE_LIMIT
+    folder: Path,
+    name: str,
+    requests: Mapping[str, bytes],
+    silence: float = SILENCE,
+    limit: int = MESSAGE_LIMIT,
+    token: str = "",
 ) -> Path:
     """Write a job for some guests, with a request each, into a folder; the server takes messages of up to `limit` bytes."""
     collect = _component("collect", "server_app.Collect", guests=list(requests), silence=silence, limit=limit)
@@ -37,7 +43,7 @@ def write_job(
         "min_clients": len(requests),
         "mandatory_clients": list(requests),
         "deploy_map": deploy,
-    }
+    } | ({TOKEN: token} if token else {})
     (folder / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
     return folder
 

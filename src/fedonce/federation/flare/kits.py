@@ -5,14 +5,9 @@ FLARE's own provisioning makes the keys; the authority that signed them stays wi
 
 from __future__ import annotations
 
-import contextlib
-import io
-import ipaddress
 import json
 import os
-import re
 import secrets
-import shutil
 import tempfile
 import tomllib
 from collections.abc import Sequence
@@ -24,14 +19,13 @@ from typing import Any
 from fedonce import __version__
 from fedonce.errors import FederationError, InputError
 from fedonce.federation.flare import hardening
+from fedonce.federation.flare.addresses import check_address, check_names
+from fedonce.federation.flare.provisioning import provision
 from fedonce.federation.tables import toml
-from fedonce.messages.names import is_party_name, why_not
 from fedonce.system.disk import cannot_write, make_folder, write_file
 from fedonce.system.extras import require
 
 PORT = 8002
-AUTHORITY_DAYS = 3650  # guests can be added as long; their own certificates are good for FLARE's 360 days
-LONGEST_NAME = 48  # a certificate takes 64 letters, some of which we add
 _FACTS = {
     "role": str,
     "name": str,
@@ -129,8 +123,8 @@ def make_kits(server: str, host: str, guests: Sequence[str], out: str | Path, po
         The new kits, the host's first.
     """
     guests = list(dict.fromkeys(guests))
-    _check_names(host, guests)
-    _check_address(server, port)
+    check_names(host, guests)
+    check_address(server, port)
     out = Path(out)
     old = _existing(out, server, host, port)
     new = [name for name in guests if old is None or name not in old.guests]
@@ -138,7 +132,8 @@ def make_kits(server: str, host: str, guests: Sequence[str], out: str | Path, po
     for name in parties:
         if (out / name).exists():
             raise InputError(
-                f"{out / name} exists already, and is no kit of this federation; remove it, or name another --out."
+                f"{out / name} exists already, and is no kit of this federation; remove it, or name another folder (out).",
+                parameter="out",
             )
     if not new:
         return []
@@ -147,7 +142,7 @@ def make_kits(server: str, host: str, guests: Sequence[str], out: str | Path, po
     try:
         out.chmod(0o700)
         with tempfile.TemporaryDirectory(dir=out, prefix=".new-") as folder:
-            made = _provision(Path(folder), server, host, new, port, old.authority if old else None)
+            made = provision(Path(folder), server, host, new, port, old.authority if old else None)
             facts: dict[str, Any] = {"server": server, "port": port, "version": __version__, "federation": federation}
             for name in new:
                 _make_guest(made, Kit(made / name, "guest", name, host=host, guests=(), **facts))
@@ -182,43 +177,6 @@ def open_kit(path: str | Path) -> Kit:
     return kit
 
 
-def _check_names(host: str, guests: Sequence[str]) -> None:
-    if not guests:
-        raise InputError("A federation needs a guest at least: --guests shop,telco.")
-    for name in (host, *guests):
-        if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{LONGEST_NAME - 1}}}", name):
-            raise InputError(
-                f"A party's name must be letters, digits, - and _, begin with a letter or digit, and have {LONGEST_NAME} at "
-                f"most: it is in its certificate. Got {repr(name) if is_party_name(name) else why_not(name)}."
-            )
-        if name.lower() in ("server", "admin"):
-            raise InputError(f"No party can have the name {name!r}, which FLARE uses itself; choose another.")
-    if host in guests:
-        raise InputError(f"The host {host!r} cannot be a guest, too; give the guests' names only.")
-    names = [name.lower() for name in (host, *guests)]
-    twice = next((name for name in (host, *guests) if names.count(name.lower()) > 1), None)
-    if twice is not None:
-        raise InputError(f"Two parties have the name {twice!r}, but for capitals; give them different names.")
-
-
-def _check_address(server: str, port: int) -> None:
-    label = r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-    if not re.fullmatch(rf"{label}(\.{label})*", server) or len(server) > 64:
-        raise InputError(
-            f"The server must be a DNS name (64 letters at most) or an IPv4 address, as in --server fed.bank.com:8002. "
-            f"Got {server!r}."
-        )
-    if re.fullmatch(r"[0-9.]+", server):
-        try:
-            any_address = ipaddress.IPv4Address(server).is_unspecified
-        except ValueError:
-            raise InputError(f"The server's address {server!r} is no IPv4 address; give one like 192.0.2.7.") from None
-        if any_address:
-            raise InputError(f"Guests cannot reach {server}; give the address under which they see this machine.")
-    if not 0 < port < 2**16:
-        raise InputError(f"A port must be between 1 and 65535. Got {port}.")
-
-
 def _existing(out: Path, server: str, host: str, port: int) -> Kit | None:
     """Return the host's kit that is in `out` already."""
     found = [_read_facts(path.parent) for path in sorted(out.glob("*/kit.toml"))] if out.is_dir() else []
@@ -229,7 +187,8 @@ def _existing(out: Path, server: str, host: str, port: int) -> Kit | None:
     if given != there:
         raise InputError(
             f"The kits in {out} are of the host {old.host!r} at {old.server}:{old.port}. Got {host!r} at {server}:{port}; "
-            "name another --out for another federation, or the same host and server to add guests."
+            "name another folder (out) for another federation, or the same host and server to add guests.",
+            parameter="out",
         )
     if not old.authority.is_file():
         raise FederationError(
@@ -238,51 +197,9 @@ def _existing(out: Path, server: str, host: str, port: int) -> Kit | None:
     return old
 
 
-class _Quiet:
-    """What FLARE's provisioning says goes nowhere; its errors are in its context."""
-
-    def info(self, text: str) -> None: ...
-
-    debug = warning = error = info
-
-
-def _provision(folder: Path, server: str, host: str, guests: Sequence[str], port: int, authority: Path | None) -> Path:
-    """Let FLARE make keys and certificates; return the folder with a folder for each participant."""
-    require("The federation needs", "nvflare", "nvflare")
-    from nvflare.lighter.entity import Project
-    from nvflare.lighter.impl.cert import CertBuilder
-    from nvflare.lighter.impl.static_file import StaticFileBuilder
-    from nvflare.lighter.impl.workspace import WorkspaceBuilder
-    from nvflare.lighter.provisioner import Provisioner
-
-    if authority is not None:
-        make_folder(folder / hardening.PROJECT / "state")
-        shutil.copy(authority, folder / hardening.PROJECT / "state" / "cert.json")
-    project = Project(hardening.PROJECT, "one-shot vertical federated learning")
-    hosts = {"fed_learn_port": port, "host_names": ["localhost", "127.0.0.1"]}
-    project.set_server(server, hardening.HOST_ORG, hosts)
-    for name in guests:
-        project.add_client(name, hardening.GUEST_ORG, {})
-    project.add_admin(hardening.admin_name(host), hardening.HOST_ORG, {"role": "lead"})
-    builders = [
-        WorkspaceBuilder(),
-        StaticFileBuilder(config_folder="config"),
-        CertBuilder(root_valid_days=AUTHORITY_DAYS),
-    ]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        context = Provisioner(str(folder), builders).provision(project, logger=_Quiet())
-    made = context.get_result_location()
-    if made is None or context.get("build_error"):
-        raise FederationError(
-            f"FLARE could not make the kits: {'; '.join(context.get_errors()) or 'it did not say why'}."
-        )
-    return Path(made)
-
-
 def _make_guest(made: Path, kit: Kit) -> None:
     """Turn FLARE's folder of a client into a guest's kit."""
-    from fedonce.federation.policy import DEFAULT_POLICY
+    from fedonce.federation.policy_file import DEFAULT_POLICY
 
     participant = made / f".{kit.name}"
     os.rename(made / kit.name, participant)
@@ -337,8 +254,8 @@ def _read_facts(path: Path) -> Kit:
         raise FederationError(f"{file} has no usable {wrong!r}. Got {facts.get(wrong)!r}; copy the kit again.")
     # A guest's kit comes from elsewhere, and these become addresses and arguments.
     try:
-        _check_names(facts["host"], facts["guests"] or [facts["name"]] if facts["role"] == "guest" else facts["guests"])
-        _check_address(facts["server"], facts["port"])
+        check_names(facts["host"], facts["guests"] or [facts["name"]] if facts["role"] == "guest" else facts["guests"])
+        check_address(facts["server"], facts["port"])
     except InputError as error:
         raise FederationError(f"{file} is damaged: {error} Copy the kit again.") from None
     return Kit(path, guests=tuple(facts["guests"]), **{key: facts[key] for key in _FACTS if key != "guests"})
@@ -391,8 +308,8 @@ def _check_certificates(kit: Kit) -> None:
         until = certificate.not_valid_after_utc
         if until <= datetime.now(UTC):
             raise FederationError(
-                f"The certificate {file} of {kit.name!r} ended on {until:%Y-%m-%d}. The host makes new kits: fedonce "
-                "federation init with another --out; all parties start with theirs."
+                f"The certificate {file} of {kit.name!r} ended on {until:%Y-%m-%d}. The host makes new kits in another folder "
+                "(`fedonce federation init`); all parties start with theirs."
             )
         if file.suffix == ".crt":
             _check_key(file.with_suffix(".key"), certificate)

@@ -1,0 +1,22 @@
+"""The report's sections, one an experiment: a table, a picture, and what to make of them."""
+
+from __future__ import annotations
+
+from benchmarks.report import communication, frontier, host_models, performance, private, times, unsupervised, varied
+
+SECTIONS = {
+    "methods": performance.methods,
+    "performance": performance.performance,
+    "communication": communication.communication,
+    "cifar10": communication.cifar10,
+    "frontier": frontier.section,
+    "unsupervised": unsupervised.unsupervised,
+    "host_models": host_models.section,
+    "dimension": varied.dimension,
+    "parties": varied.parties,
+    "biased": varied.biased,
+    "noise": varied.noise,
+    "laggy": varied.laggy,
+    "time": times.time,
+    "private": private.section,
+}

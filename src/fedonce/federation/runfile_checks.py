@@ -1,0 +1,177 @@
+"""The keys of a run file, and the checks of what they say: each alone, then together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fedonce.data.table import KINDS, did_you_mean
+from fedonce.errors import InputError
+from fedonce.federation.tomlfile import (
+    FLAG,
+    NAME,
+    NAMES,
+    TABLE,
+    TEXT,
+    Kind,
+    check,
+    check_known,
+    check_learner,
+    needed,
+    number,
+    one_of,
+    whole,
+    wrong,
+)
+from fedonce.hostmodels.names import HOST_MODELS
+from fedonce.messages.codecs import BITS
+from fedonce.messages.names import MUST_BE, is_party_name, why_not
+from fedonce.rows.alignment import REVEAL
+
+WHAT = "run file"
+MOST_ROWS = 2**40
+_EPOCHS, _BITS = whole(1, 10**6), one_of(*sorted(BITS))
+_COUNT = whole(1, MOST_ROWS)
+
+
+def _are_columns(value: Any) -> bool:
+    # The commands separate columns by commas, and a model that was trained here is used by them, too.
+    return NAMES.fits(value) and not any("," in name for name in value)
+
+
+_COLUMNS = Kind("a list of names of columns, one or more, each once and without commas", _are_columns)
+LEARNING = {"learner": NAME, "dim": whole(1, 2**20), "bits": _BITS, "epochs": _EPOCHS, "noise": number(0, below=1e6)}
+KEYS = {
+    "run": NAME,
+    "table": TEXT,
+    "id": TEXT,
+    "label": TEXT,
+    "guests": NAMES,
+    "kit": TEXT,
+    "deadline": TEXT,
+    "silence": TEXT,
+    "min_guests": whole(0, 10**6),
+    **LEARNING,
+    "seed": whole(0, 2**32 - 1),
+    "task": one_of("classification", "regression"),
+    "columns": _COLUMNS,
+    "drop": _COLUMNS,
+    "types": TABLE,
+    "recipe": one_of("default", "paper"),
+    "host_epochs": _EPOCHS,
+    "model": NAME,
+    "align": FLAG,
+    "reveal": one_of(*REVEAL),
+    "normalise_ids": TEXT,
+    "secret": TEXT,
+    "max_message": TEXT,
+    "max_memory": TEXT,
+    "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),
+    "budget": TABLE,
+    "guest": TABLE,
+}
+GUEST_KEYS = LEARNING | {"columns": NAMES, "rows": _COUNT}
+ROUNDS_KEYS = {
+    "rounds": whole(1, 10**9),
+    "epochs": number(0, above=True),
+    "bytes": _COUNT,
+    "batch": whole(1, 10**9),
+    "rate": number(0, above=True),
+    "bits": _BITS,
+}
+BUDGET_KEYS = {
+    "epsilon": Kind(
+        "a number above 0 (inf: clip, without noise)", lambda value: type(value) in (int, float) and value > 0
+    ),
+    "delta": number(0, above=True, below=1),
+    "accountant": one_of("pld", "rdp", "reference"),
+    "division": one_of("moments", "simple"),
+    "public": TEXT,
+    "rows": _COUNT,
+}
+REQUIRED = {
+    "run": '"churn-2026"',
+    "table": '"bank.csv"',
+    "id": '"customer_id"',
+    "label": '"churned"',
+    "guests": '["shop", "telco"]',
+    "task": '"classification"',
+    "epsilon": "4.0",
+    "delta": "1e-5",
+    "public": '"bank-public.toml"',
+}
+
+
+def check_top(path: Path, content: Mapping[str, Any]) -> None:
+    """Check what stands above all sections."""
+    if isinstance(content.get("guests"), dict):
+        name = next(iter(content["guests"]), "shop")
+        raise InputError(
+            f"{path}: 'guests' must be a list, as in [\"{name}\"]; what one guest does differently is in [guest.{name}]."
+        )
+    check(path, WHAT, content, KEYS)
+    needed(path, content, ("run", "table", "id", "label", "guests"), REQUIRED)
+    check_learner(path, content.get("learner", "auto"))
+    check_known(path, HOST_MODELS, content.get("model", "network"), "model")
+    for guest in content["guests"]:
+        if not is_party_name(guest):
+            raise InputError(f"{path}: names in 'guests' must be {MUST_BE}. Got {why_not(guest)}.")
+    if content["label"] == content["id"]:
+        raise wrong(path, "label", "another column than 'id'", content["label"])
+    if content.get("min_guests", 1) > len(content["guests"]):
+        raise wrong(
+            path, "min_guests", f"at most the number of guests, {len(content['guests'])}", content["min_guests"]
+        )
+    for name, kind in content.get("types", {}).items():
+        if kind not in KINDS or "=" in name:
+            raise wrong(path, name, f"one of {', '.join(KINDS)}, and the name without '='", kind, "types")
+    if "reveal" in content and not content.get("align"):
+        raise wrong(path, "reveal", "left out, or beside align = true", content["reveal"])
+
+
+def check_guest_sections(path: Path, content: Mapping[str, Any]) -> None:
+    """Check what guests do differently."""
+    for name, own in content.get("guest", {}).items():
+        section = f"guest.{name}"
+        if name in GUEST_KEYS and not isinstance(own, dict):
+            raise InputError(
+                f"{path}: {name!r} stands in [guest]; name the guest, as in [guest.{content['guests'][0]}]."
+            )
+        if name not in content["guests"]:
+            hint = did_you_mean(name, content["guests"])
+            raise InputError(f"{path}: [{section}] is about a guest that 'guests' does not name{hint}")
+        if not isinstance(own, dict):
+            raise wrong(path, name, "a table of settings", own, "guest")
+        check(path, WHAT, own, GUEST_KEYS, section, KEYS)
+        check_learner(path, own.get("learner", "auto"), "learner", section)
+
+
+def check_together(path: Path, content: Mapping[str, Any]) -> None:
+    """Refuse what does not go together: each of rounds, noise and a budget excludes the others."""
+    own, rounds, budget = content.get("guest", {}), content["rounds"] is not None, content["budget"] is not None
+    noisy = [f"[guest.{name}]" for name in own if own[name].get("noise")] + (["noise"] if content.get("noise") else [])
+    if rounds and noisy:
+        raise InputError(
+            f"{path}: there are rounds, and noise ({noisy[0]}); rounds send values without noise. Take one of them out."
+        )
+    if budget:
+        if rounds:
+            raise InputError(
+                f"{path}: there are rounds, and [budget]; rounds have no private version. Take one of them out."
+            )
+        if noisy:
+            raise InputError(
+                f"{path}: there is noise ({noisy[0]}), and [budget]; that noise is made by figures of private rows that no "
+                "budget prices. Take one of them out."
+            )
+        if "task" not in content:
+            raise InputError(
+                f"{path} has [budget] and no 'task': with a budget it is not read off the labels. Write above the first section: "
+                f"task = {REQUIRED['task']}"
+            )
+    counted = [name for name in own if "rows" in own[name]]
+    if counted and not budget:
+        raise InputError(
+            f"{path}: 'rows' in [guest.{counted[0]}] serves a privacy budget; add [budget], or leave it out."
+        )

@@ -1,0 +1,284 @@
+"""A guest's two jobs: to learn from a table and leave one message, and to represent rows that are to be predicted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedonce.assess import leakage
+from fedonce.assess.inspection import describe_message
+from fedonce.assess.leakage import ColumnLeakage
+from fedonce.data.preparation import Public
+from fedonce.data.schema import Reading
+from fedonce.data.table import Table
+from fedonce.errors import FedOnceWarning, InputError
+from fedonce.jobs.folders import check_folder
+from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
+from fedonce.jobs.tables import TableSource
+from fedonce.messages.keys import PrivateKey, PublicKey, read_public, seal
+from fedonce.messages.names import check_name
+from fedonce.messages.representation import Representation
+from fedonce.party import Guest, storage
+from fedonce.party.guest import GUESSABLE
+from fedonce.privacy.budget import Purse
+from fedonce.rows.alignment import AgreedRows
+from fedonce.rows.ids import Naming
+from fedonce.system.disk import write_file
+from fedonce.system.text import Tell, silent
+from fedonce.training.checkpoints import Progress
+
+MESSAGE = "representation.fedonce"
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A message as it leaves: signed and sealed where it is wanted, and the bytes of its file."""
+
+    message: Representation
+    data: bytes
+    signer: PublicKey | None = None
+    receiver: PublicKey | None = None
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The guest's key to sign a message with, and the host's to seal its file to; None: not signed, not sealed."""
+
+    signer: PrivateKey | None = None
+    receiver: PublicKey | None = None
+
+    def close(self, message: Representation) -> Sealed:
+        """Sign and seal."""
+        signer, receiver = self.signer, self.receiver
+        if signer is not None:
+            message = replace(message, signature=signer.sign(message.checksum))
+        data = message.to_bytes() if receiver is None else seal(message.to_bytes(), receiver)
+        return Sealed(message, data, None if signer is None else signer.public, receiver)
+
+
+@dataclass(frozen=True)
+class Sealing:
+    """With which private key a message is signed, and to which public key its file is sealed: files, both optional."""
+
+    sign: str | Path | None = None
+    seal_to: str | Path | None = None
+
+    def keys(self) -> Keys:
+        """Read the keys."""
+        return Keys(private_key(self.sign), None if self.seal_to is None else read_public(self.seal_to))
+
+
+@dataclass(frozen=True)
+class MessageReport:
+    """What leaves the house: a message, and the file that it is in."""
+
+    leaving: Sealed
+    path: Path
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        sent, receiver = self.leaving, self.leaving.receiver
+        figures = describe_message(sent.message, len(sent.data), str(self.path), verify=sent.signer)
+        return figures | {"sealed": "no" if receiver is None else f"to {receiver.fingerprint}"}
+
+
+@dataclass(frozen=True)
+class GuestReport:
+    """What a guest has learnt: its model, which stays, the message, which leaves, and what an attack rebuilds from that."""
+
+    party: Guest
+    message: MessageReport
+    rebuilt: Sequence[ColumnLeakage] = ()
+
+    @property
+    def out(self) -> Path:
+        """The folder of the model."""
+        return self.message.path.parent
+
+    @property
+    def warning(self) -> str | None:
+        """One sentence on the columns that are as good as sent; None where there are none."""
+        return leakage.warning(self.rebuilt)
+
+    def leaving(self) -> dict[str, Any]:
+        """Return what leaves the house, and where the model is, as JSON values."""
+        return self.message.as_json() | {"model folder": f"{self.out} (stays here)"}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        return self.leaving() | {"rebuilt": [asdict(each) for each in self.rebuilt], "warning": self.warning}
+
+
+@dataclass(frozen=True)
+class GuestJob:
+    """Learn from a table without labels; write the model, which stays, and the one message, which leaves.
+
+    Parameters
+    ----------
+    table : TableSource
+        The guest's table.
+    name : str
+        The party's name.
+    out : path
+        Folder for the model and `representation.fedonce`.
+    learning, rows, budget, sealing
+        How it learns, how rows are named, what it may spend, and who signs and opens the message.
+    attack : bool
+        Whether to try to rebuild columns from the message.
+    replace : bool
+        Whether to learn anew where the folder has a model, which is then lost.
+    """
+
+    table: TableSource
+    name: str
+    out: str | Path
+    learning: Learning = field(default_factory=Learning)
+    rows: RowNames = field(default_factory=RowNames)
+    budget: GuestBudget = field(default_factory=GuestBudget)
+    sealing: Sealing = field(default_factory=Sealing)
+    attack: bool = True
+    replace: bool = False
+
+    def __post_init__(self) -> None:
+        check_name("GuestJob", "name", self.name)  # before any error about the table quotes it
+
+    def run(self, tell: Tell = silent, progress: Progress | None = None) -> GuestReport:
+        """Do it; `tell` is told each step in a line, `progress` how far the learning is."""
+        out = check_folder(self.out)
+        with storage.alone(out, tell):
+            self._check_before(out)
+            warn_of_spent(out)
+            keys = self.sealing.keys()
+            party, own, agreed = self._prepare(tell)
+            tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
+            message = party.learn(own, agreed=agreed, progress=progress)
+            rebuilt: Sequence[ColumnLeakage] = ()
+            if self.attack:
+                tell("attacking the message")
+                rebuilt = rebuild(party, own)
+            return GuestReport(party, save(party, keys.close(message), out), rebuilt)
+
+    def _check_before(self, out: Path) -> None:
+        """Refuse to overwrite a model whose message may have been sent."""
+        storage.settle(out)
+        if storage.exists(out) and (out / MESSAGE).exists() and not self.replace:
+            raise InputError(
+                f"The folder {out} has a model and its message already. Name another folder, or learn anew (replace): messages "
+                "that were sent before then no longer fit.",
+                parameter=("out", "replace"),
+            )
+
+    def _prepare(self, tell: Tell) -> tuple[Guest, Table, AgreedRows | None]:
+        """Read all files, and make the guest."""
+        agreed, known = self.rows.agreed(), self.budget.known()
+        tell(f"reading {self.table.path}")
+        own, reading = self.table.read(self.name)
+        self.rows.check_ids(own.ids is not None)
+        purse = self.budget.purse(self.name, own.n_rows, self.learning)
+        party = new_guest(self.name, self.learning, reading, self.rows.naming(), purse, known)
+        warn_if_guessable(party, own, agreed, party.naming)
+        return party, own, agreed
+
+
+@dataclass(frozen=True)
+class RepresentJob:
+    """Make the message for rows that the host is to predict, with the model that stayed here.
+
+    Parameters
+    ----------
+    table : path
+        The rows; read as the table of the training was.
+    model : path
+        The guest's folder.
+    out : path
+        The message's file.
+    rows, sealing
+        As for `GuestJob`. Without a word on how rows are named: as in the training.
+    """
+
+    table: str | Path
+    model: str | Path
+    out: str | Path
+    rows: RowNames = field(default_factory=RowNames)
+    sealing: Sealing = field(default_factory=Sealing)
+
+    def run(self, tell: Tell = silent) -> MessageReport:
+        """Do it; `tell` is told each step in a line."""
+        keys = self.sealing.keys()
+        party = Guest.load(self.model)
+        if party.reading is None:
+            raise InputError(
+                f"The model in {self.model} does not say how tables are read; use Guest.represent, as it was made."
+            )
+        naming, agreed = self._naming(party), self.rows.agreed()
+        tell(f"reading {self.table}")
+        own = party.reading.read(self.table, party.name)
+        warn_if_guessable(party, own, agreed, naming)
+        tell(f"representing {own.n_rows:,} rows")
+        leaving = keys.close(party.represent(own, agreed=agreed, naming=naming))
+        return MessageReport(leaving, write_file(Path(self.out), leaving.data))
+
+    def _naming(self, party: Guest) -> Naming | None:
+        """Return how the message names rows: as is said, ids made alike as in the training where nothing is said of that."""
+        if not self.rows.named:
+            return party.naming
+        learnt = party.learnt_naming[1] if party.learnt_naming else ()
+        return replace(self.rows, forms=self.rows.forms or learnt).naming()
+
+
+# The steps of these jobs, which a guest in a federation takes, too.
+
+
+def new_guest(
+    name: str, learning: Learning, reading: Reading, naming: Naming | None, purse: Purse | None, public: Public | None
+) -> Guest:
+    """Return a guest that has not learnt yet."""
+    return Guest(
+        name,
+        learning.learner,
+        learning.dim,
+        learning.bits,
+        learning.epochs,
+        run=learning.run,
+        noise=learning.noise,
+        random_state=estimator_seed(learning.seed),
+        naming=naming,
+        purse=purse,
+        public=public,
+        reading=reading,
+    )
+
+
+def rebuild(party: Guest, own: Table, most_rows: int = leakage.MOST_ROWS) -> list[ColumnLeakage]:
+    """Rebuild columns of a sample of rows from what the host would receive of them."""
+    sample = np.random.default_rng(0).permutation(own.n_rows)[:most_rows]
+    rows = replace(own.take(np.sort(sample)), ids=None)
+    return leakage.reconstruct(party.represent(rows).values, rows)
+
+
+def save(party: Guest, leaving: Sealed, out: Path, name: str = MESSAGE) -> MessageReport:
+    """Write model and message, both or none: the message in the folder is always the one of the model in it."""
+    party.save(out, {name: leaving.data})
+    return MessageReport(leaving, out / name)
+
+
+def warn_if_guessable(party: Guest, own: Table, agreed: AgreedRows | None, naming: Naming | None) -> None:
+    """Say so where ids will travel as hashes without a key by other ways than the guest's own default, which warns itself."""
+    if own.ids is not None and agreed is None and naming is not None and naming.form == "hashed":
+        text = GUESSABLE.format(party=party.name)
+        warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=3)
+
+
+def warn_of_spent(out: Path) -> None:
+    """Say so where a guest's model with a privacy budget is about to be replaced: what it spent stays spent."""
+    if storage.exists(out) and storage.load(out, "guest").settings.get("ledger") is not None:
+        warnings.warn(
+            f"The model in {out} was learnt with a privacy budget. What it spent stays spent: if it was sent, both count.",
+            FedOnceWarning,
+            stacklevel=3,
+        )

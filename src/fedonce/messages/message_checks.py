@@ -1,0 +1,94 @@
+"""What a message says of itself, checked: its numbers, its encoding, its ids, the memory that it would take."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedonce.messages import codecs
+from fedonce.messages.codecs import Codec
+from fedonce.messages.envelope import Refusal
+from fedonce.system.sizes import in_words, memory_limit
+
+KIND = "message"
+ID_LIMIT = 256  # bytes of an id
+
+
+def check_memory(n: int, d: int, limit: int | None, fail: Failure) -> None:
+    """Refuse what would take too much memory once it is decoded: its file may be many times smaller."""
+    most, wanted = memory_limit() if limit is None else limit, n * d * np.dtype(np.float32).itemsize + n
+    if wanted > most:
+        whose = "a quarter of this machine's memory" if limit is None else "max_memory"
+        raise fail(
+            f"its {n:,} rows of {d:,} values would take {in_words(wanted)} of memory, and the limit is "
+            f"{in_words(most)} ({whose}); raise the limit (max_memory), or ask the guest for fewer rows or fewer values per "
+            "row (dim)",
+            "max_memory",
+        )
+
+
+class Failure(Refusal):
+    """Makes the errors about one party's message, and reads its numbers."""
+
+    def __init__(self, party: str) -> None:
+        super().__init__(KIND, party)
+
+    def integer(self, header: dict[str, str], key: str) -> int:
+        """Read a count."""
+        text = header[key]
+        if not text.isascii() or not text.isdigit() or len(text) > 15:
+            raise self(f"its {key!r} is {text!r}, not a number")
+        return int(text)
+
+    def encoding(self, header: dict[str, str]) -> type[Codec]:
+        """Read how values are written: the number of bits is enough for our own encodings, others have a name."""
+        bits, name = self.integer(header, "bits"), header.get("codec")
+        if not codecs.known(bits if name is None else name):
+            what = f"{bits} bits" if name is None else f"the codec {name[:40]!r}"
+            raise self(
+                f"its values are written with {what}, which this program does not know; it has {codecs.choices()}"
+            )
+        encoding = codecs.find(bits if name is None else name)
+        if encoding.bits != bits:
+            raise self(f"its 'bits' are {bits}, those of the codec {name!r} are {encoding.bits}")
+        return encoding
+
+    def noise(self, header: dict[str, str]) -> float:
+        """Read the scale of noise."""
+        text = header["noise"]
+        if not re.fullmatch(r"\d{1,12}(\.\d{1,20})?(e-\d{1,3})?", text):
+            raise self(f"its 'noise' is {text!r}, not a scale")
+        return float(text)
+
+    def naming(self, header: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+        """Read how rows are named, and how ids were made alike."""
+        label, forms = header.get("ids", ""), header.get("normalised", "")
+        if not re.fullmatch(r"|plain|hashed|keyed [0-9a-f]{16}", label) or not re.fullmatch(r"|[a-z,]{1,40}", forms):
+            raise self(
+                f"it says of its ids {label[:40]!r}, normalised {forms[:40]!r}, which this program does not know"
+            )
+        return label, tuple(forms.split(",")) if forms else ()
+
+
+def check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: Failure) -> None:
+    """Check that ids are there where they are announced, in the announced form."""
+    if ids is None:
+        if naming:
+            raise fail("it announces ids and has none")
+        return
+    if (
+        not naming
+        or ids.ndim != 2
+        or ids.dtype != np.uint8
+        or len(ids) != m
+        or m != n
+        or not 1 <= ids.shape[1] <= ID_LIMIT
+    ):
+        raise fail(
+            f"its ids ({naming[:6] or 'not announced'}) have shape {ids.shape}, {m} rows of bytes were announced"
+        )
+    if naming != "plain" and ids.shape[1] != 8:
+        raise fail(f"its hashes have {ids.shape[1]} bytes instead of 8")

@@ -1,0 +1,158 @@
+"""A guest on disk: its settings and what it has learnt as the content of a folder, and back."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedonce.data.preparation import Preparation
+from fedonce.data.schema import Reading
+from fedonce.errors import InputError
+from fedonce.learners import LEARNERS, Learner
+from fedonce.messages import codecs
+from fedonce.messages.codecs import Codec
+from fedonce.messages.names import kept
+from fedonce.party.fine_tuning import FineTuning
+from fedonce.party.guest_state import GuestSettings, GuestState
+from fedonce.party.saving import check_registered, empty_purse, ledger_from, ledger_json
+from fedonce.party.storage import Stored, Tensors
+from fedonce.privacy import LocalNoise
+from fedonce.rows.ids import Naming
+from fedonce.training.networks import TUNED_HIDDEN, Correction, check_weights, encoder
+from fedonce.training.stored import check_lengths, restored_settings, settings_of
+
+# A guest's folder has a scale even where its encoding needs none.
+NO_SCALE = {f"scale.{name}": np.zeros(0, np.float32) for name in ("low", "high")}
+
+
+def content(guest: GuestSettings, state: GuestState, leaving: Mapping[str, bytes]) -> Stored:
+    """Return what is kept of a guest that has learnt, and what leaves it."""
+    if state.codec is None:
+        raise InputError(f"Party {guest.name!r} has not learnt yet, so there is nothing to save; call learn first.")
+    owner = f"The learner {state.learner.name!r} of party {guest.name!r}"
+    check_registered(LEARNERS, state.learner, owner, "learners")
+    noise, tuned, naming = state.noise, state.fine_tuning, state.learnt_naming
+    settings = {
+        "name": guest.name,
+        "dim": int(guest.dim),
+        "bits": guest.encoding.choice(),
+        "run": guest.run,
+        "random_state": int(guest.random_state),
+        "learner": {"name": state.learner.name, "settings": settings_of(state.learner, owner)},
+        "noise": None if noise is None else {"scale": noise.scale, "radius": noise.radius},
+        "tuned": None if tuned is None else {"network": tuned.network is not None, "alone": tuned.alone},
+        "ledger": None if guest.purse is None else ledger_json(guest.purse.ledger, [guest.name]),
+        "reading": None if guest.reading is None else guest.reading.to_json(),
+        "naming": None if naming is None else {"form": naming[0], "forms": list(naming[1])},
+    }
+    weights = _weights(state, state.codec)
+    return Stored("guest", settings, state.preparation.to_json(), weights, leaving=leaving)
+
+
+def _weights(state: GuestState, codec: Codec) -> Tensors:
+    tuned = state.fine_tuning
+    # After rounds from a random start, which stand alone, the learner may never have learnt.
+    weights = {} if tuned is not None and tuned.alone else _named("learner.", state.learner.state())
+    weights |= NO_SCALE | _named("scale.", codec.state())
+    if state.noise is not None and state.noise.centre is not None:
+        weights["noise.centre"] = state.noise.centre
+    if tuned is not None and tuned.network is not None:
+        weights |= _named("tuned.", {name: value.cpu() for name, value in tuned.network.state_dict().items()})
+    return weights
+
+
+def _named(part: str, arrays: Mapping[str, Any]) -> Tensors:
+    """Return the arrays of a part of the guest, by their names in the file."""
+    return {part + name: np.asarray(value) for name, value in arrays.items()}
+
+
+def _part(part: str, weights: Tensors) -> Tensors:
+    """Return the arrays of a part of the guest, by their own names."""
+    return {name.removeprefix(part): value for name, value in weights.items() if name.startswith(part)}
+
+
+def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
+    """Return a guest's settings and what it has learnt, but for the codec, whose size the values tell (`codec`)."""
+    settings, weights = stored.settings, stored.weights
+    check_lengths(settings["learner"], len(weights))
+    name, noise, naming = kept(settings["name"]), settings["noise"], settings["naming"]
+    learner, preparation = _learner(settings["learner"]), Preparation.from_json(stored.encoding)
+    guest = GuestSettings(
+        name,
+        learner,
+        settings["dim"],
+        codecs.find(settings["bits"], "Guest"),
+        preparation.shape,
+        settings["run"],
+        0.0 if noise is None else noise["scale"],
+        settings["random_state"],
+        purse=None if settings["ledger"] is None else empty_purse(name, ledger_from(settings["ledger"])),
+        public=None if settings["ledger"] is None else preparation.public,
+        naming=None if naming is None else _naming(naming),
+        reading=None if settings["reading"] is None else Reading.from_json(settings["reading"]),
+    )
+    return guest, GuestState(
+        _restored(learner, weights),
+        preparation,
+        None if noise is None else LocalNoise(noise["scale"], weights["noise.centre"], noise["radius"]),
+        fine_tuning=_fine_tuning(settings["tuned"], preparation.row_shape, guest.dim, weights),
+        learnt_naming=None if naming is None else (naming["form"], tuple(naming["forms"])),
+    )
+
+
+def _naming(content: Mapping[str, Any]) -> Naming | None:
+    """Return how the guest's messages name rows; a secret is not kept, and must be given again."""
+    return None if content["form"] == "keyed" else Naming(content["form"], forms=tuple(content["forms"]))
+
+
+def _learner(content: Mapping[str, Any]) -> Learner:
+    if content["name"] not in LEARNERS:
+        raise InputError(
+            f"The model was learnt by {content['name']!r}, a learner that is not known here; call fedonce.learners.register with "
+            "it first."
+        )
+    learner: Learner = LEARNERS[content["name"]](**restored_settings(content["settings"]))
+    return learner
+
+
+def _restored(learner: Learner, weights: Tensors) -> Learner:
+    """Return a learner with what it has learnt."""
+    made, learnt = copy.deepcopy(learner), _part("learner.", weights)
+    if learnt:
+        made.restore(learnt)
+    return made
+
+
+def _fine_tuning(
+    content: Mapping[str, Any] | None, shape: tuple[int, ...], dim: int, weights: Tensors
+) -> FineTuning | None:
+    if content is None:
+        return None
+    network = _network(content["alone"], shape, dim, weights) if content["network"] else None
+    return FineTuning(network, content["alone"])
+
+
+def _network(alone: bool, shape: tuple[int, ...], dim: int, weights: Tensors) -> nn.Module:
+    """Return the network that rounds trained, with its weights."""
+
+    def build() -> nn.Module:
+        if alone:
+            return encoder(shape, TUNED_HIDDEN, dim)
+        return Correction(shape, np.zeros((1, len(weights["tuned.spread"])), np.float32))
+
+    own = _part("tuned.", weights)
+    check_weights(build, own)
+    network = build()
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in own.items()})
+    return network.eval()
+
+
+def codec(guest: GuestSettings, weights: Tensors, dim: int) -> Codec:
+    """Return how a guest's values, `dim` per row, are written."""
+    state = {name: weights[f"scale.{name}"] for name in guest.encoding.keeps}
+    return guest.encoding.restore(state, dim, ValueError)
