@@ -1,0 +1,230 @@
+"""The host model "tabm": many networks that share their layers, on piecewise-linear encodings; see `tabm_network`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fedonce.errors import InputError, parameter_error
+from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
+from fedonce.hostmodels.names import Facts
+from fedonce.hostmodels.network import drop_guests
+from fedonce.hostmodels.tabm_network import Shape, Size, TabM, row_losses
+from fedonce.training.loop import Batch, Rows, apply, autograd_step, run_epoch
+from fedonce.training.networks import check_weights
+from fedonce.training.randomness import torch_seeded
+from fedonce.training.settings import Epoch, Training
+from fedonce.training.threads import threads_for
+
+HELD = 7  # one row in so many says when to stop
+LEAST_HELD = 20  # rows that can say it; with fewer all rows are trained on, to the last epoch
+LARGEST_NORM = 1.0  # of a step's gradient
+EVALUATED = 2048  # rows at once
+
+
+@dataclass(eq=False)
+class TabMModel(HostModel):
+    """k networks that share their layers; probabilities, or numbers, are averaged.
+
+    Parameters
+    ----------
+    heads, width : int, optional
+        How many networks, and units per layer. None: 32 and 512 on a GPU, 8 and 128 on a CPU.
+    layers : int
+        Hidden layers.
+    bins : int
+        At most so many bins per column.
+    epochs, batch : int, optional
+        None: by the number of rows. Training ends before where rows held back are predicted no better for `patience` epochs.
+    rate, weight_decay, dropout : float
+        Of AdamW, which falls to nothing over the epochs, and of the first layer's units.
+    guest_dropout : float
+        Share of the rows for which, in each epoch, guests are dropped at random, so that the model copes with absent ones.
+    patience : int
+        Epochs.
+    """
+
+    name: ClassVar[str] = "tabm"
+    facts: ClassVar[Facts] = Facts(exports=True)
+    heads: int | None = None
+    width: int | None = None
+    layers: int = 2
+    bins: int = 48
+    epochs: int | None = None
+    batch: int | None = None
+    rate: float = 3e-3
+    weight_decay: float = 3e-4
+    dropout: float = 0.1
+    guest_dropout: float = 0.1
+    patience: int = 16
+    network_: TabM | None = field(default=None, init=False, repr=False)
+
+    def check(self, owner: str) -> None:
+        """Raise where a setting cannot be meant."""
+        for name in ("heads", "width", "layers", "bins", "epochs", "batch", "patience"):
+            value = getattr(self, name)
+            optional = name in ("heads", "width", "epochs", "batch") and value is None
+            if not optional and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise parameter_error("TabMModel", name, "a positive integer", value)
+        for name, most in (("rate", math.inf), ("weight_decay", math.inf), ("dropout", 1.0), ("guest_dropout", 1.0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < most:
+                wanted = "a number from 0" if most == math.inf else "a number from 0 to below 1"
+                raise parameter_error("TabMModel", name, wanted, value)
+
+    def fit(
+        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
+    ) -> list[Epoch]:
+        """Train, and keep the epoch that predicts the rows held back best."""
+        n_rows = len(examples.own)
+        held, kept = np.split(rng.permutation(n_rows), [n_rows // HELD if n_rows // HELD >= LEAST_HELD else 0])
+        with torch_seeded(rng):
+            network = TabM.of(examples.take(kept), dims, n_outputs, self._shape(device)).to(device)
+            training = self.training(len(kept))
+            with threads_for(3 * network.size.work(training.batch)):
+                history = self._train(network, examples.take(kept), examples.take(held), training, rng)
+        self.network_ = network.cpu().eval()
+        return history
+
+    def training(self, n_rows: int) -> Training:
+        """Return how it trains on so many rows."""
+        batch = self.batch or int(np.clip(n_rows // 32, 16, 256))
+        epochs = self.epochs or int(np.clip(round(1500 * batch / n_rows), 15, 60))
+        return Training(epochs, batch, self.rate, self.weight_decay, "one-cycle", "adamw")
+
+    def _shape(self, device: torch.device) -> Shape:
+        heads, width = (8, 128) if device.type == "cpu" else (32, 512)
+        return Shape(self.heads or heads, self.width or width, self.layers, self.bins, self.dropout)
+
+    def _train(
+        self, network: TabM, kept: Examples, held: Examples, training: Training, rng: np.random.Generator
+    ) -> list[Epoch]:
+        parameters = list(network.train().parameters())
+        rows, best = _OnDevice(kept, network), _Best(network, _OnDevice(held, network))
+
+        def loss(batch: Batch, epoch: int) -> Tensor:
+            own, values, present, target, weight = rows.take(torch.from_numpy(batch))
+            each = network.each(network.inputs(own, values, drop_guests(present, self.guest_dropout)))
+            return (row_losses(each, target) * weight).mean()
+
+        gradients, update = autograd_step(parameters, loss), training.update(parameters)
+
+        def step(batch: Batch, epoch: int) -> Tensor | float:
+            value = gradients(batch, epoch)
+            nn.utils.clip_grad_norm_(parameters, LARGEST_NORM)
+            return value
+
+        history: list[Epoch] = []
+        while len(history) < training.epochs and best.waited < self.patience:
+            value = run_epoch(update, len(kept.own), step, training, len(history), rng)
+            if not math.isfinite(value):
+                raise InputError(f"Training diverged: the loss of epoch {len(history) + 1} is {value}. Lower the rate.")
+            history.append(Epoch(epoch=len(history) + 1, loss=value))
+            best.look()
+        best.restore()
+        return history
+
+    def outputs(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> Rows:
+        """Run the network."""
+        return apply(self.module(), [own, values, present], device)
+
+    def module(self) -> TabM:
+        """Return the trained network."""
+        if self.network_ is None:
+            raise InputError("This TabMModel has not been trained yet; call fit first.")
+        return self.network_
+
+    def state(self) -> Tensors:
+        """Return the weights and the bins."""
+        return {name: value.cpu().numpy() for name, value in self.module().state_dict().items()}
+
+    def restore(self, tensors: Tensors, inputs: Inputs) -> None:
+        """Make a network of the size that the weights tell of, and load them."""
+        size = _size_of(tensors, inputs)
+        check_weights(lambda: TabM(size), tensors)
+        _check_bins(tensors, inputs)
+        made = TabM(size)
+        made.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items()})
+        self.network_ = made.eval()
+
+
+def _size_of(tensors: Tensors, inputs: Inputs) -> Size:
+    """Return the size of a network with these weights: never larger than they are, whatever the settings say."""
+    heads, width, _ = tensors["last"].shape
+    layers = 1 + sum(name.startswith("hidden.") and name.endswith(".weight") for name in tensors)
+    return Size(heads, width, layers, len(tensors["encoding.low"]), len(inputs.dims), inputs.n_outputs)
+
+
+def _check_bins(tensors: Tensors, inputs: Inputs) -> None:
+    """Raise ValueError where bins are of columns that there are not or of another party, or have no width."""
+    column, guest, width = (tensors[name] for name in ("encoding.column", "guest", "encoding.width"))
+    holder = np.repeat(np.arange(len(inputs.dims) + 1), [inputs.shape[0], *inputs.dims])
+    if {column.dtype, guest.dtype} != {np.dtype(np.int64)}:
+        raise ValueError("the columns of its bins are no integers")
+    if np.any(column < 0) or np.any(column >= len(holder)) or not np.array_equal(guest, holder[column]):
+        raise ValueError("it has bins of columns that there are not, or of other parties")
+    if not np.all(width > 0):
+        raise ValueError("it has bins without a width")
+
+
+class _OnDevice:
+    """Examples as tensors where the network is."""
+
+    def __init__(self, examples: Examples, network: TabM) -> None:
+        weight: NDArray[Any] = np.ones(len(examples.own)) if examples.weight is None else examples.weight
+        arrays = (examples.own, examples.values, examples.present)
+        device = network.first.device
+        self.device, self.n_rows = device, len(examples.own)
+        self.tensors = [torch.from_numpy(array).to(device, torch.float32) for array in arrays]
+        target = torch.from_numpy(examples.target).to(device)
+        self.tensors.append(target.float() if target.is_floating_point() else target)
+        self.tensors.append(torch.from_numpy(weight).to(device, torch.float32))
+
+    def take(self, rows: Tensor) -> list[Tensor]:
+        """Return some of the rows."""
+        where = rows.to(self.device)
+        return [tensor[where] for tensor in self.tensors]
+
+
+class _Best:
+    """The weights that predict rows held back best, and for how many epochs none were better."""
+
+    def __init__(self, network: TabM, held: _OnDevice) -> None:
+        self.network, self.held, self.waited = network, held, 0
+        self.loss = math.inf
+        self.kept: dict[str, Tensor] = {}
+
+    def look(self) -> None:
+        """Keep the present weights if they are better."""
+        if not self.held.n_rows:
+            return
+        loss = self._loss()
+        self.waited += 1
+        if loss < self.loss:
+            self.loss, self.waited = loss, 0
+            self.kept = {name: value.detach().clone() for name, value in self.network.named_parameters()}
+
+    @torch.no_grad()
+    def _loss(self) -> float:
+        self.network.eval()
+        total = 0.0
+        for start in range(0, self.held.n_rows, EVALUATED):
+            own, values, present, target, weight = (part[start : start + EVALUATED] for part in self.held.tensors)
+            outputs = self.network(own, values, present)
+            total += float((row_losses(outputs[None], target) * weight).sum())
+        self.network.train()
+        return total / self.held.n_rows
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Take them back."""
+        for name, value in self.network.named_parameters():
+            if name in self.kept:
+                value.copy_(self.kept[name])
