@@ -4,7 +4,7 @@
     python -m benchmarks.tabm_settings sweep FOLDER [--cases covtype] [--device cuda] [--threads 1] [heads=8,16 width=128,256]
 
 Guests learn by "auto", with as many bytes as in the README's table, from four fifths of the training rows of seed 0; the other
-fifth is for the scores: accuracy in per cent, or root mean squared error. `sweep` has the network first, to compare with. It needs
+fifth is for the scores: accuracy in per cent, or root mean squared error. `sweep` has the network first, to compare. It needs
 torch, numpy, safetensors and threadpoolctl alone, for a machine without the data sets.
 """
 
