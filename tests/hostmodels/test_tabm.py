@@ -104,8 +104,8 @@ def test_bins_are_those_of_the_rows_that_a_guest_has():
     given.present[:150, 1] = 0
     given.values[:150, 2:] = 0
     model, _ = fitted(given, epochs=1)
-    encoding = model.module().encoding
-    low = encoding.low[encoding.column == 5].numpy()
+    bins = model.module().many
+    low = bins.low[bins.column == 5].numpy()[0]
     present = given.values[150:, 2]
     assert low[0] == present.min()
     assert np.mean(present < low[4]) == pytest.approx(0.5, abs=0.05)  # of 8 bins
@@ -159,9 +159,9 @@ def test_constant_and_binary_columns():
     given.own[:, 1] = np.arange(100) % 2 - 0.5
     given.values[:, 0] = np.arange(100) % 3
     model, _ = fitted(given, epochs=1)
-    encoding = model.module().encoding
-    counts = torch.bincount(encoding.column, minlength=7).tolist()
-    assert counts == [0, 1, 8, 2, 8, 8, 8]
+    many, two = model.module().many, model.module().two
+    assert two.column.tolist() == [1]
+    assert dict(zip(many.column.tolist(), many.counts.tolist(), strict=True)) == {2: 8, 3: 2, 4: 8, 5: 8, 6: 8}
     constant = replace(given, own=np.zeros_like(given.own), values=np.zeros_like(given.values))
     model, _ = fitted(constant, epochs=1)
     assert np.isfinite(outputs(model, constant)).all()
@@ -206,12 +206,12 @@ def test_it_comes_back_from_disk(tmp_path):
     ("name", "forge"),
     [
         ("first", lambda each: each[1:]),
-        ("encoding.column", lambda each: each + 10**6),
-        ("encoding.column", lambda each: each - 1),
-        ("encoding.column", lambda each: each.astype(np.float32)),
-        ("guest", lambda each: each * 0),
-        ("encoding.width", lambda each: each * 0),
-        ("encoding.width", lambda each: each * np.nan),
+        ("many.column", lambda each: each + 10**6),
+        ("many.column", lambda each: each - 1),
+        ("many.column", lambda each: each.astype(np.float32)),
+        ("holder", lambda each: each * 0),
+        ("many.width", lambda each: each * 0),
+        ("many.width", lambda each: each * np.nan),
         ("last", lambda each: each[:, :, :1]),
         ("last", lambda each: each[0]),
         ("hidden.7.weight", lambda each: np.zeros((32, 32), np.float32)),

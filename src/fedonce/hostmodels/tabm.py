@@ -16,7 +16,7 @@ from fedonce.errors import InputError, parameter_error
 from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.network import drop_guests
-from fedonce.hostmodels.tabm_network import Shape, Size, TabM, row_losses
+from fedonce.hostmodels.tabm_network import Shape, Size, TabM, holders, row_losses
 from fedonce.training.loop import Batch, Rows, apply, autograd_step, run_epoch
 from fedonce.training.networks import check_weights
 from fedonce.training.randomness import torch_seeded
@@ -25,6 +25,7 @@ from fedonce.training.threads import threads_for
 
 HELD = 7  # one row in so many says when to stop
 LEAST_HELD = 20  # rows that can say it; with fewer all rows are trained on, to the last epoch
+MOST_HELD = 2000  # rows: more would be missed in training
 LARGEST_NORM = 1.0  # of a step's gradient
 EVALUATED = 2048  # rows at once
 
@@ -41,6 +42,8 @@ class TabMModel(HostModel):
         Hidden layers.
     bins : int
         At most so many bins per column.
+    embedding : int
+        Values that a column's bins become.
     epochs, batch : int, optional
         None: by the number of rows. Training ends before where rows held back are predicted no better for `patience` epochs.
     rate, weight_decay, dropout : float
@@ -57,6 +60,7 @@ class TabMModel(HostModel):
     width: int | None = None
     layers: int = 2
     bins: int = 48
+    embedding: int = 16
     epochs: int | None = None
     batch: int | None = None
     rate: float = 3e-3
@@ -68,7 +72,7 @@ class TabMModel(HostModel):
 
     def check(self, owner: str) -> None:
         """Raise where a setting cannot be meant."""
-        for name in ("heads", "width", "layers", "bins", "epochs", "batch", "patience"):
+        for name in ("heads", "width", "layers", "bins", "embedding", "epochs", "batch", "patience"):
             value = getattr(self, name)
             optional = name in ("heads", "width", "epochs", "batch") and value is None
             if not optional and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
@@ -83,8 +87,8 @@ class TabMModel(HostModel):
         self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
     ) -> list[Epoch]:
         """Train, and keep the epoch that predicts the rows held back best."""
-        n_rows = len(examples.own)
-        held, kept = np.split(rng.permutation(n_rows), [n_rows // HELD if n_rows // HELD >= LEAST_HELD else 0])
+        n_held = min(len(examples.own) // HELD, MOST_HELD)
+        held, kept = np.split(rng.permutation(len(examples.own)), [n_held if n_held >= LEAST_HELD else 0])
         with torch_seeded(rng):
             network = TabM.of(examples.take(kept), dims, n_outputs, self._shape(device)).to(device)
             training = self.training(len(kept))
@@ -101,7 +105,7 @@ class TabMModel(HostModel):
 
     def _shape(self, device: torch.device) -> Shape:
         heads, width = (8, 128) if device.type == "cpu" else (32, 512)
-        return Shape(self.heads or heads, self.width or width, self.layers, self.bins, self.dropout)
+        return Shape(self.heads or heads, self.width or width, self.layers, self.bins, self.embedding, self.dropout)
 
     def _train(
         self, network: TabM, kept: Examples, held: Examples, training: Training, rng: np.random.Generator
@@ -159,18 +163,20 @@ def _size_of(tensors: Tensors, inputs: Inputs) -> Size:
     """Return the size of a network with these weights: never larger than they are, whatever the settings say."""
     heads, width, _ = tensors["last"].shape
     layers = 1 + sum(name.startswith("hidden.") and name.endswith(".weight") for name in tensors)
-    return Size(heads, width, layers, len(tensors["encoding.low"]), len(inputs.dims), inputs.n_outputs)
+    columns, bins, embedding = tensors["embedding"].shape
+    pairs = len(tensors["two.column"])
+    return Size(heads, width, layers, columns, bins, embedding, pairs, len(inputs.dims), inputs.n_outputs)
 
 
 def _check_bins(tensors: Tensors, inputs: Inputs) -> None:
     """Raise ValueError where bins are of columns that there are not or of another party, or have no width."""
-    column, guest, width = (tensors[name] for name in ("encoding.column", "guest", "encoding.width"))
-    holder = np.repeat(np.arange(len(inputs.dims) + 1), [inputs.shape[0], *inputs.dims])
-    if {column.dtype, guest.dtype} != {np.dtype(np.int64)}:
+    holder = holders(inputs.shape[0], inputs.dims)
+    if any(tensors[name].dtype != np.int64 for name in ("many.column", "two.column", "holder")):
         raise ValueError("the columns of its bins are no integers")
-    if np.any(column < 0) or np.any(column >= len(holder)) or not np.array_equal(guest, holder[column]):
+    column = np.concatenate([tensors["many.column"], tensors["two.column"]])
+    if np.any(column < 0) or np.any(column >= len(holder)) or not np.array_equal(tensors["holder"], holder[column]):
         raise ValueError("it has bins of columns that there are not, or of other parties")
-    if not np.all(width > 0):
+    if not all(np.all(tensors[name] > 0) for name in ("many.width", "two.width")):
         raise ValueError("it has bins without a width")
 
 

@@ -1,11 +1,12 @@
 """Piecewise-linear encodings of numbers (Gorishniy et al., 2022): a column becomes one input per bin, between its quantiles.
 
 A value fills the bins below it, and a part of its own: from there a linear layer makes any function that bends at the edges. A
-column of few values has an edge at each; one of two values stays as it is, scaled.
+column of few values has an edge at each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,49 +15,59 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 EDGES_FROM = 100_000  # rows at most: edges hardly move with more
+NEVER = float(np.finfo(np.float32).max)  # where a bin begins that a column does not have: no value reaches it
 
 
-class Piecewise(nn.Module):
-    """Encodes columns: an input is how far a column's value is through one bin, 0 to 1, less its mean over training rows."""
+class Bins(nn.Module):
+    """Encodes columns, each by as many bins: how far a value is through a bin, 0 to 1, less its mean over the training rows."""
 
     column: Tensor
     low: Tensor
     width: Tensor
     mean: Tensor
 
-    def __init__(self, n_bins: int) -> None:
+    def __init__(self, n_columns: int, n_bins: int) -> None:
         super().__init__()
-        self.register_buffer("column", torch.zeros(n_bins, dtype=torch.int64))
-        self.register_buffer("low", torch.zeros(n_bins))
-        self.register_buffer("width", torch.ones(n_bins))
-        self.register_buffer("mean", torch.zeros(n_bins))
+        self.register_buffer("column", torch.zeros(n_columns, dtype=torch.int64))
+        self.register_buffer("low", torch.full((n_columns, n_bins), NEVER))
+        self.register_buffer("width", torch.ones(n_columns, n_bins))
+        self.register_buffer("mean", torch.zeros(n_columns, n_bins))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Encode rows."""
-        part: Tensor = (rows.index_select(1, self.column) - self.low) / self.width
-        return part.clamp(0, 1) - self.mean
+        """Encode rows, to (rows, columns, bins)."""
+        return self._filled(rows.index_select(1, self.column)) - self.mean
+
+    def _filled(self, chosen: Tensor) -> Tensor:
+        return ((chosen[:, :, None] - self.low) / self.width).clamp(0, 1)
 
     @classmethod
-    def of(cls, columns: NDArray[Any], has: NDArray[np.bool_], bins: int) -> Piecewise:
-        """Find the bins of columns by the rows that have a value, up to `bins` per column; a constant column has none."""
-        step = max(1, len(columns) // EDGES_FROM)
-        columns, has = columns[::step], has[::step]
-        edges = [edges_of(columns[has[:, j], j], bins) for j in range(columns.shape[1])]
-        made = cls(sum(len(each) - 1 for each in edges))
-        if len(made.low):
-            made.column = torch.from_numpy(np.repeat(np.arange(len(edges)), [len(each) - 1 for each in edges]))
-            made.low = torch.from_numpy(np.concatenate([each[:-1] for each in edges]))
-            made.width = torch.from_numpy(np.concatenate([np.diff(each) for each in edges]))
-            made.mean = made._means(columns, has)
+    def of(cls, columns: NDArray[Any], has: NDArray[np.bool_], edges: dict[int, NDArray[np.float32]]) -> Bins:
+        """Make the bins of some columns, by their edges; means are of the rows that have a value."""
+        made = cls(len(edges), max((len(each) - 1 for each in edges.values()), default=1))
+        made.column = torch.tensor(list(edges), dtype=torch.int64)
+        for place, each in enumerate(edges.values()):
+            made.low[place, : len(each) - 1] = torch.from_numpy(each[:-1])
+            made.width[place, : len(each) - 1] = torch.from_numpy(np.diff(each))
+        for place, j in enumerate(edges):
+            values = torch.from_numpy(columns[has[:, j], j])[:, None]
+            made.mean[place] = ((values - made.low[place]) / made.width[place]).clamp(0, 1).mean(dim=0)
         return made
 
-    def _means(self, columns: NDArray[Any], has: NDArray[np.bool_]) -> Tensor:
-        means = torch.zeros(len(self.low))
-        for j in range(columns.shape[1]):
-            bins = self.column == j
-            values = torch.from_numpy(columns[has[:, j], j])[:, None]
-            means[bins] = ((values - self.low[bins]) / self.width[bins]).clamp(0, 1).mean(dim=0)
-        return means
+    @property
+    def counts(self) -> Tensor:
+        """How many bins each column has."""
+        return (self.low < NEVER).sum(dim=1)
+
+
+def find_edges(columns: NDArray[Any], has: NDArray[np.bool_], bins: int) -> dict[int, NDArray[np.float32]]:
+    """Return the edges of each column that is not constant, by the rows that have a value."""
+    found = {j: edges_of(columns[has[:, j], j], bins) for j in range(columns.shape[1])}
+    return {j: edges for j, edges in found.items() if len(edges) > 1}
+
+
+def thinned(arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return as many rows as edges are found from."""
+    return [array[:: max(1, len(array) // EDGES_FROM)] for array in arrays]
 
 
 def edges_of(values: NDArray[Any], bins: int) -> NDArray[np.float32]:
