@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,10 @@ LEAST_HELD = 20  # rows that can say it; with fewer all rows are trained on, to 
 MOST_HELD = 2000  # rows: more would be missed in training
 LARGEST_NORM = 1.0  # of a step's gradient
 EVALUATED = 2048  # rows at once
+MOST_EPOCHS = 40
+ROW_VISITS = 10_000_000  # rows times epochs, beyond which a large table is gone over less often
+ON_CPU = Shape(heads=4, width=128, layers=2, bins=48, embedding=8, dropout=0.0)
+ON_GPU = Shape(heads=32, width=512, layers=2, bins=48, embedding=16, dropout=0.1)
 
 
 @dataclass(eq=False)
@@ -36,18 +40,19 @@ class TabMModel(HostModel):
 
     Parameters
     ----------
-    heads, width : int, optional
-        How many networks, and units per layer. None: 32 and 512 on a GPU, 8 and 128 on a CPU.
+    heads, width, embedding : int, optional
+        How many networks, units per layer, and values that a column's bins become. None: 32, 512 and 16 on a GPU; 4, 128
+        and 8 on a CPU, a fiftieth of the work.
+    dropout : float, optional
+        Of all hidden units. None: 0.1 on a GPU, and nothing on a CPU, where it costs as much as a layer and the network is small.
     layers : int
         Hidden layers.
     bins : int
         At most so many bins per column.
-    embedding : int
-        Values that a column's bins become.
     epochs, batch : int, optional
         None: by the number of rows. Training ends before where rows held back are predicted no better for `patience` epochs.
-    rate, weight_decay, dropout : float
-        Of AdamW, which falls to nothing over the epochs, and of the first layer's units.
+    rate, weight_decay : float
+        Of AdamW; the rate rises and then falls to nothing over the epochs.
     guest_dropout : float
         Share of the rows for which, in each epoch, guests are dropped at random, so that the model copes with absent ones.
     patience : int
@@ -58,28 +63,28 @@ class TabMModel(HostModel):
     facts: ClassVar[Facts] = Facts(exports=True)
     heads: int | None = None
     width: int | None = None
+    embedding: int | None = None
+    dropout: float | None = None
     layers: int = 2
     bins: int = 48
-    embedding: int = 16
     epochs: int | None = None
     batch: int | None = None
-    rate: float = 3e-3
+    rate: float = 4e-3
     weight_decay: float = 3e-4
-    dropout: float = 0.1
     guest_dropout: float = 0.1
     patience: int = 16
     network_: TabM | None = field(default=None, init=False, repr=False)
 
     def check(self, owner: str) -> None:
         """Raise where a setting cannot be meant."""
-        for name in ("heads", "width", "layers", "bins", "embedding", "epochs", "batch", "patience"):
+        for name in ("heads", "width", "embedding", "layers", "bins", "epochs", "batch", "patience"):
             value = getattr(self, name)
-            optional = name in ("heads", "width", "epochs", "batch") and value is None
-            if not optional and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            optional = getattr(type(self), name) is None
+            if not (optional and value is None) and not _is_count(value):
                 raise parameter_error("TabMModel", name, "a positive integer", value)
         for name, most in (("rate", math.inf), ("weight_decay", math.inf), ("dropout", 1.0), ("guest_dropout", 1.0)):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < most:
+            if not (name == "dropout" and value is None) and not (isinstance(value, int | float) and 0 <= value < most):
                 wanted = "a number from 0" if most == math.inf else "a number from 0 to below 1"
                 raise parameter_error("TabMModel", name, wanted, value)
 
@@ -99,13 +104,15 @@ class TabMModel(HostModel):
 
     def training(self, n_rows: int) -> Training:
         """Return how it trains on so many rows."""
-        batch = self.batch or int(np.clip(n_rows // 32, 16, 256))
-        epochs = self.epochs or int(np.clip(round(1500 * batch / n_rows), 15, 60))
+        batch = self.batch or int(np.clip(n_rows // 32, 32, 512))
+        epochs = self.epochs or int(np.clip(ROW_VISITS // n_rows, 5, MOST_EPOCHS))
         return Training(epochs, batch, self.rate, self.weight_decay, "one-cycle", "adamw")
 
     def _shape(self, device: torch.device) -> Shape:
-        heads, width = (8, 128) if device.type == "cpu" else (32, 512)
-        return Shape(self.heads or heads, self.width or width, self.layers, self.bins, self.embedding, self.dropout)
+        default = ON_CPU if device.type == "cpu" else ON_GPU
+        given = {name: getattr(self, name) for name in ("heads", "width", "embedding", "dropout")}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        return replace(default, layers=self.layers, bins=self.bins, **chosen)
 
     def _train(
         self, network: TabM, kept: Examples, held: Examples, training: Training, rng: np.random.Generator
@@ -157,6 +164,10 @@ class TabMModel(HostModel):
         made = TabM(size)
         made.load_state_dict({name: torch.from_numpy(value) for name, value in tensors.items()})
         self.network_ = made.eval()
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def _size_of(tensors: Tensors, inputs: Inputs) -> Size:
