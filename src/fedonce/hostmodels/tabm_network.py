@@ -106,12 +106,13 @@ class TabM(nn.Module):
         has = torch.cat([torch.ones_like(present[:, :1]), present], dim=1) if present.shape[1] else None
         parts = []
         if self.size.columns:
-            embedded = torch.baddbmm(self.offset, self.many(rows).transpose(0, 1), self.embedding)
+            offset = torch.baddbmm(self.offset, self.many.mean[:, None], self.embedding, alpha=-1)
+            embedded = torch.baddbmm(offset, self.many(rows).transpose(0, 1), self.embedding)
             if has is not None:
                 embedded = embedded * has.index_select(1, self.holder[: self.size.columns]).T[:, :, None]
             parts.append(embedded.transpose(0, 1).flatten(1))
         if self.size.pairs:
-            plain = self.two(rows).flatten(1)
+            plain = (self.two(rows) - self.two.mean).flatten(1)
             parts.append(plain if has is None else plain * has.index_select(1, self.holder[self.size.columns :]))
         return torch.cat([*parts, 1 - present], dim=1)
 

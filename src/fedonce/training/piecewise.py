@@ -19,7 +19,7 @@ NEVER = float(np.finfo(np.float32).max)  # where a bin begins that a column does
 
 
 class Bins(nn.Module):
-    """Encodes columns, each by as many bins: how far a value is through a bin, 0 to 1, less its mean over the training rows."""
+    """Encodes columns, each by as many bins: how far a value is through a bin, 0 to 1; `mean` is that of the training rows."""
 
     column: Tensor
     low: Tensor
@@ -35,10 +35,8 @@ class Bins(nn.Module):
 
     def forward(self, rows: Tensor) -> Tensor:
         """Encode rows, to (rows, columns, bins)."""
-        return self._filled(rows.index_select(1, self.column)) - self.mean
-
-    def _filled(self, chosen: Tensor) -> Tensor:
-        return ((chosen[:, :, None] - self.low) / self.width).clamp(0, 1)
+        chosen = rows.index_select(1, self.column)
+        return (chosen[:, :, None] - self.low).div_(self.width).clamp_(0, 1)  # in place: most of a small step's memory
 
     @classmethod
     def of(cls, columns: NDArray[Any], has: NDArray[np.bool_], edges: dict[int, NDArray[np.float32]]) -> Bins:
