@@ -51,5 +51,6 @@ HOST_MODELS: Registry[Any, Facts] = Registry(
             "fedonce.hostmodels.network_model:NetworkModel",
             Facts(images=True, private=True, rounds=True, exports=True),
         ),
+        "tabm": BuiltIn("fedonce.hostmodels.tabm:TabMModel", Facts(exports=True)),
     },
 )
