@@ -47,5 +47,8 @@ HOST_MODELS: Registry[Any, Facts] = Registry(
             "fedonce.hostmodels.network_model:NetworkModel",
             Facts(images=True, private=True, rounds=True, exports=True),
         ),
+        "trees": BuiltIn("fedonce.hostmodels.trees:TreesModel", Facts()),
+        "linear": BuiltIn("fedonce.hostmodels.linear:LinearModel", Facts()),
+        "scikit": BuiltIn("fedonce.hostmodels.scikit:ScikitModel", Facts()),
     },
 )
