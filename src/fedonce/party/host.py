@@ -66,8 +66,8 @@ class Host:
         What alignments found: the order of rows in the messages of those guests.
     max_memory : int, optional
         Bytes that the guests' values may take, of all rows and guests together; None: a quarter of the machine's memory.
-    model : str or HostModel
-        How it learns: a name from `fedonce.hostmodels.HOST_MODELS`, or an object.
+    model : str, HostModel or estimator
+        How it learns: a name from `fedonce.hostmodels.HOST_MODELS`, an object, or a classifier or regressor of scikit-learn.
 
     Attributes
     ----------
