@@ -41,8 +41,9 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         Overrides the host model's own.
     recipe : str or Recipe, default="default"
         How the model "network" is built and trained: "default", "paper" or an object.
-    model : str or HostModel, default="network"
-        The host's model: a name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), or an object.
+    model : str, HostModel or estimator, default="network"
+        The host's model: a name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), an object of that kind, or a
+        classifier or regressor of scikit-learn.
     privacy : Privacy, default=None
         A privacy budget and all that belongs to it (docs/privacy.md): `Privacy(epsilon=2, bounds=(0, 1), clip=0.5)`. What it
         leaves at its default, the parameters below may say; where both say something, they must agree.

@@ -12,11 +12,12 @@ from fedonce.hostmodels.names import HOST_MODELS, Facts
 if TYPE_CHECKING:
     from fedonce.hostmodels.base import Examples, HostModel, Inputs
     from fedonce.hostmodels.network_model import NetworkModel
+    from fedonce.hostmodels.scikit import trust
 
-__all__ = ["HOST_MODELS", "Examples", "Facts", "HostModel", "Inputs", "NetworkModel", "make", "register"]
+__all__ = ["HOST_MODELS", "Examples", "Facts", "HostModel", "Inputs", "NetworkModel", "make", "register", "trust"]
 
 # Imported when they are first used: names and facts are wanted where torch, which is slow, is not.
-_HOME = {"Examples": "base", "HostModel": "base", "Inputs": "base", "NetworkModel": "network_model"}
+_HOME = {"Examples": "base", "HostModel": "base", "Inputs": "base", "NetworkModel": "network_model", "trust": "scikit"}
 
 
 def register(model: type[HostModel]) -> type[HostModel]:
@@ -25,7 +26,7 @@ def register(model: type[HostModel]) -> type[HostModel]:
 
 
 def make(model: object, recipe: object = "default", epochs: int | None = None, owner: str = "make") -> HostModel:
-    """Return a fresh model from a name or from an object, which is copied.
+    """Return a fresh model from a name or from an object, which is copied: a HostModel, or an estimator of scikit-learn.
 
     `epochs` overrides its own, where it has such a setting; `recipe`, unless "default", its recipe.
     """
@@ -35,8 +36,10 @@ def make(model: object, recipe: object = "default", epochs: int | None = None, o
         made = copy.deepcopy(model)
     elif isinstance(model, str) and model in HOST_MODELS:
         made = HOST_MODELS[model]()
+    elif callable(getattr(model, "get_params", None)) and not isinstance(model, type):
+        made = _of_estimator(model)
     else:
-        wanted = f"one of {', '.join(HOST_MODELS)} or a HostModel object{HOST_MODELS.meant(model)}"
+        wanted = f"one of {', '.join(HOST_MODELS)}, a HostModel or an estimator{HOST_MODELS.meant(model)}"
         raise parameter_error(owner, "model", wanted, model)
     if not isinstance(recipe, str) or recipe != "default":
         if not hasattr(made, "recipe"):
@@ -47,6 +50,12 @@ def make(model: object, recipe: object = "default", epochs: int | None = None, o
         made.epochs = epochs
     made.check(owner)
     return made
+
+
+def _of_estimator(estimator: object) -> HostModel:
+    from fedonce.hostmodels.scikit import ScikitModel
+
+    return ScikitModel(copy.deepcopy(estimator))
 
 
 def __getattr__(name: str) -> Any:

@@ -204,6 +204,15 @@ class HostModel(ABC):
         purse.exactly(WITHOUT_NOISE)
         self.fit(examples, dims, n_outputs, rng, device)
 
+    def contributions(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> NDArray[np.float64] | None:
+        """Return what moved each prediction, exactly; None from a model that cannot say.
+
+        Per row and output: what each own column and each of the guests' values adds, and last what is there without any of
+        them, (n, n_outputs, columns + values + 1). Their sum is the output. What it tells that a guest does not have a row is
+        among that guest's values.
+        """
+        return None
+
     def module(self) -> nn.Module:
         """Return what `outputs` does as a network of own rows, values and present: for export, and for rounds."""
         raise self._cannot("exports", "gives no network to export")

@@ -52,5 +52,8 @@ HOST_MODELS: Registry[Any, Facts] = Registry(
             Facts(images=True, private=True, rounds=True, exports=True),
         ),
         "tabm": BuiltIn("fedonce.hostmodels.tabm:TabMModel", Facts(exports=True)),
+        "trees": BuiltIn("fedonce.hostmodels.trees:TreesModel", Facts()),
+        "linear": BuiltIn("fedonce.hostmodels.linear:LinearModel", Facts()),
+        "scikit": BuiltIn("fedonce.hostmodels.scikit:ScikitModel", Facts()),
     },
 )

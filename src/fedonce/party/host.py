@@ -63,8 +63,8 @@ class Host(HostAttributes):
         Whether delta may be above 1 / rows.
     secret, forms, agreed, max_memory
         How the rows of messages are found, unless a call says otherwise: the fields of `fedonce.rows.matching.Matching`.
-    model : str or HostModel
-        How it learns: a name from `fedonce.hostmodels.HOST_MODELS`, or an object.
+    model : str, HostModel or estimator
+        How it learns: a name from `fedonce.hostmodels.HOST_MODELS`, an object, or a classifier or regressor of scikit-learn.
 
     reading : Reading, optional
         How its tables are read from files; kept with the model.

@@ -1,0 +1,208 @@
+"""Gradient-boosted trees as a host's model: LightGBM's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fedonce.errors import InputError, parameter_error
+from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
+from fedonce.hostmodels.forest import MOST_LEAVES, Forest
+from fedonce.hostmodels.names import Facts
+from fedonce.hostmodels.onetable import held_back, joined, with_gaps, without_guests
+from fedonce.training.loop import Rows
+from fedonce.training.settings import Epoch
+from fedonce.training.threads import pays
+
+HELD = 1 / 6  # of the training rows, to find by them how many trees there should be
+LEAST_HELD = 10  # rows by which that can be found
+FEW_TREES = 100  # where it cannot
+HASTE = 2  # so many times the rate, and fewer trees, to find that, and for rows that a guest does not have
+OPERATIONS = 16  # that adding a number to a histogram takes about as long as
+Ask = Callable[[Forest, Rows, int], NDArray[np.float64]]
+
+
+@dataclass(eq=False)
+class TreesModel(HostModel):
+    """Gradient-boosted trees on own columns and guests' values; where a guest does not have a row, its values are missing.
+
+    How many trees there are is found on a sixth of the training rows; then they are grown from all rows. Rows that a guest does
+    not have get trees of their own, grown from all rows as they are and twice more with guests left out at random: to cope
+    with absent guests costs no accuracy where all are there.
+
+    Parameters
+    ----------
+    trees : int
+        At most so many; for more than two classes, for each of them.
+    rate : float
+        How much of what is left each tree learns.
+    leaves : int, optional
+        Of a tree, at most; None: 31 to 255, one for 250 rows.
+    row_share, column_share : float
+        Share of the rows and of the columns that a tree is grown from.
+    patience : int
+        After so many trees that were of no use, no more are grown.
+    """
+
+    name: ClassVar[str] = "trees"
+    facts: ClassVar[Facts] = Facts()
+    trees: int = 1500
+    rate: float = 0.05
+    leaves: int | None = None
+    row_share: float = 0.8
+    column_share: float = 0.6
+    patience: int = 50
+    forest_: Forest | None = field(default=None, init=False, repr=False)  # for rows that all guests have
+    gaps_: Forest | None = field(default=None, init=False, repr=False)  # for the others; None where there are no guests
+    inputs_: Inputs | None = field(default=None, init=False, repr=False)
+
+    def check(self, owner: str) -> None:
+        """Raise where a setting is out of its range."""
+        for name, least, most in (("trees", 1, 100_000), ("leaves", 2, MOST_LEAVES), ("patience", 1, 100_000)):
+            value = getattr(self, name)
+            if (type(value) is not int or not least <= value <= most) and (name, value) != ("leaves", None):
+                raise parameter_error(f"TreesModel of {owner}", name, f"an integer from {least} to {most}", value)
+        for name in ("rate", "row_share", "column_share"):
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 < value <= 1:
+                raise parameter_error(f"TreesModel of {owner}", name, "a number above 0, up to 1", value)
+
+    def fit(
+        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
+    ) -> list[Epoch]:
+        """Find how many trees there should be, and grow them."""
+        self.inputs_ = Inputs(examples.own.shape[1:], tuple(dims), n_outputs)
+        own = {"seed": int(rng.integers(2**31))}
+        faster = own | {"learning_rate": min(1.0, HASTE * self.rate)}
+        settings = self._settings(examples)
+        n_trees = self._find(settings | faster, examples, rng)
+        self.forest_ = self._grow(settings | own, examples, HASTE * n_trees)
+        self.gaps_ = None
+        if dims:
+            again = joined(without_guests(examples, rng), without_guests(examples, rng))
+            more = joined(examples, again)
+            self.gaps_ = self._grow(self._settings(more) | faster, more, n_trees)
+        return []
+
+    def _settings(self, examples: Examples) -> dict[str, Any]:
+        """Return LightGBM's parameters."""
+        n_rows, n_outputs = len(examples.own), self._inputs().n_outputs
+        task: dict[str, Any] = {"objective": "regression" if examples.target.dtype.kind == "f" else "binary"}
+        if n_outputs > 2:
+            task = {"objective": "multiclass", "num_class": n_outputs}
+        leaves = self.leaves or int(np.clip(n_rows // 250, 31, 255))
+        work = OPERATIONS * n_rows * self._n_columns() * math.log2(leaves)
+        return task | {
+            "learning_rate": self.rate,
+            "num_leaves": leaves,
+            "min_data_in_leaf": int(np.clip(n_rows // 50, 2, 20)),
+            "bagging_fraction": self.row_share,
+            "bagging_freq": 1,
+            "feature_fraction": self.column_share,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 0 if pays(work) else 1,
+            "verbose": -1,
+        }
+
+    def _find(self, settings: dict[str, Any], examples: Examples, rng: np.random.Generator) -> int:
+        """Return how many trees are best on a part of the training rows."""
+        import lightgbm
+
+        most = max(1, self.trees // HASTE)
+        kept, held = held_back(examples.target, HELD, rng)
+        if len(held) < LEAST_HELD:
+            return min(most, FEW_TREES // HASTE)
+        rows, others = self._rows(examples.take(kept), settings), self._rows(examples.take(held), settings)
+        stop = lightgbm.early_stopping(max(1, self.patience // HASTE), verbose=False)
+        others.set_reference(rows)
+        made = lightgbm.train(settings, rows, most, valid_sets=[others], callbacks=[stop])
+        return int(np.clip(made.best_iteration, 1, most))
+
+    def _grow(self, settings: dict[str, Any], examples: Examples, n_trees: int) -> Forest:
+        import lightgbm
+
+        made = lightgbm.train(settings, self._rows(examples, settings), n_trees)
+        n_outputs = self._inputs().n_outputs
+        return Forest.of(made.model_to_string(), self._n_columns(), 1 if n_outputs == 2 else n_outputs)
+
+    def _rows(self, examples: Examples, settings: dict[str, Any]) -> Any:
+        """Return rows as LightGBM takes them."""
+        import lightgbm
+
+        table = with_gaps(examples.own, examples.values, examples.present, self._inputs().dims)
+        return lightgbm.Dataset(table, examples.target, weight=examples.weight, params=settings)
+
+    def outputs(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> Rows:
+        """Return the sums of the trees."""
+        found = self._by_trees(Forest.predict, own, values, present)
+        return found.astype(np.float32)
+
+    def contributions(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> NDArray[np.float64] | None:
+        """Return the exact Shapley values of the trees (TreeSHAP; Lundberg et al., 2018)."""
+        return self._by_trees(Forest.contributions, own, values, present)
+
+    def _by_trees(self, ask: Ask, own: Rows, values: Rows, present: Rows) -> NDArray[np.float64]:
+        """Ask those trees that a row is for: all guests have it, or not."""
+        forest, inputs = self._trained(), self._inputs()
+        table = with_gaps(own, values, present, inputs.dims)
+        whole = (present > 0).all(axis=1)
+        threads = _threads(len(own), forest)
+        if self.gaps_ is None or whole.all():
+            return _per_output(ask(forest, table, threads), inputs.n_outputs)
+        found = _per_output(ask(self.gaps_, table, threads), inputs.n_outputs)
+        if whole.any():
+            found[whole] = _per_output(ask(forest, table[whole], threads), inputs.n_outputs)
+        return found
+
+    def state(self) -> Tensors:
+        """Return the trees."""
+        parts = {"trees": self._trained(), "gaps": self.gaps_}
+        return {
+            f"{part}.{name}": array
+            for part, forest in parts.items()
+            if forest is not None
+            for name, array in forest.arrays().items()
+        }
+
+    def restore(self, tensors: Tensors, inputs: Inputs) -> None:
+        """Take back trees, every index of which is checked."""
+        if len(inputs.shape) != 1:
+            raise ValueError("trees take no images")
+        self.inputs_, n_outputs = inputs, 1 if inputs.n_outputs == 2 else inputs.n_outputs
+        found = []
+        for part in ("trees", "gaps") if inputs.dims else ("trees",):
+            arrays = {
+                name.removeprefix(f"{part}."): each for name, each in tensors.items() if name.startswith(f"{part}.")
+            }
+            found.append(Forest.restored(arrays, self._n_columns(), n_outputs))
+        self.forest_, self.gaps_ = found[0], found[1] if inputs.dims else None
+
+    def _trained(self) -> Forest:
+        if self.forest_ is None:
+            raise InputError("This TreesModel has not been trained yet; call fit first.")
+        return self.forest_
+
+    def _inputs(self) -> Inputs:
+        assert self.inputs_ is not None
+        return self.inputs_
+
+    def _n_columns(self) -> int:
+        inputs = self._inputs()
+        return sum(inputs.shape) + sum(inputs.dims)
+
+
+def _threads(n_rows: int, forest: Forest) -> int:
+    """Return how many threads a prediction gets; 0: all that the environment gives."""
+    return 0 if pays(float(OPERATIONS) * n_rows * len(forest.leaves)) else 1
+
+
+def _per_output(raw: NDArray[np.float64], n_outputs: int) -> NDArray[np.float64]:
+    """Return one per output: of two classes, trees give the logarithm of the odds alone, which is shared by both."""
+    return np.concatenate([-raw / 2, raw / 2], axis=1) if n_outputs == 2 else raw
