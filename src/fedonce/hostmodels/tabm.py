@@ -5,29 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from fedonce.errors import InputError, parameter_error
 from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.network import drop_guests
-from fedonce.hostmodels.tabm_network import Shape, Size, TabM, holders, row_losses
-from fedonce.training.loop import Batch, Rows, apply, autograd_step, run_epoch
+from fedonce.hostmodels.tabm_network import Heads, HeadsLoss, Shape, Size, TabM, holders
+from fedonce.training.loop import Rows, apply
 from fedonce.training.networks import check_weights
+from fedonce.training.problem import Problem
 from fedonce.training.randomness import torch_seeded
 from fedonce.training.settings import Epoch, Training
-from fedonce.training.threads import threads_for
+from fedonce.training.trainer import trainer
 
-HELD = 7  # one row in so many says when to stop
-LEAST_HELD = 20  # rows that can say it; with fewer all rows are trained on, to the last epoch
-MOST_HELD = 2000  # rows: more would be missed in training
 LARGEST_NORM = 1.0  # of a step's gradient
-EVALUATED = 2048  # rows at once
 MOST_EPOCHS = 40
 ROW_VISITS = 10_000_000  # rows times epochs, beyond which a large table is gone over less often
 ON_CPU = Shape(heads=4, width=128, layers=2, bins=48, embedding=8, dropout=0.0)
@@ -50,13 +46,11 @@ class TabMModel(HostModel):
     bins : int, optional
         At most so many bins per column. None: one for each 500 rows, 8 to 48.
     epochs, batch : int, optional
-        None: by the number of rows. Training ends before where rows held back are predicted no better for `patience` epochs.
+        None: by the number of rows.
     rate, weight_decay : float
         Of AdamW; the rate rises and then falls to nothing over the epochs.
     guest_dropout : float
         Share of the rows for which, in each epoch, guests are dropped at random, so that the model copes with absent ones.
-    patience : int
-        Epochs.
     """
 
     name: ClassVar[str] = "tabm"
@@ -72,12 +66,11 @@ class TabMModel(HostModel):
     rate: float = 4e-3
     weight_decay: float = 3e-4
     guest_dropout: float = 0.1
-    patience: int = 10
     network_: TabM | None = field(default=None, init=False, repr=False)
 
     def check(self, owner: str) -> None:
         """Raise where a setting cannot be meant."""
-        for name in ("heads", "width", "embedding", "layers", "bins", "epochs", "batch", "patience"):
+        for name in ("heads", "width", "embedding", "layers", "bins", "epochs", "batch"):
             value = getattr(self, name)
             optional = getattr(type(self), name) is None
             if not (optional and value is None) and not _is_count(value):
@@ -91,16 +84,33 @@ class TabMModel(HostModel):
     def fit(
         self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
     ) -> list[Epoch]:
-        """Train, and keep the epoch that predicts the rows held back best."""
-        n_held = min(len(examples.own) // HELD, MOST_HELD)
-        held, kept = np.split(rng.permutation(len(examples.own)), [n_held if n_held >= LEAST_HELD else 0])
+        """Train on all rows for all epochs: the rate falls to nothing, and rows to stop by would be missed in training."""
+        n_rows = len(examples.own)
         with torch_seeded(rng):
-            network = TabM.of(examples.take(kept), dims, n_outputs, self._shape(len(kept), device)).to(device)
-            training = self.training(len(kept))
-            with threads_for(3 * network.size.work(training.batch)):
-                history = self._train(network, examples.take(kept), examples.take(held), training, rng)
+            network = TabM.of(examples, dims, n_outputs, self._shape(n_rows, device)).to(device)
+            history = trainer(self._problem(network, examples, device), self.training(n_rows), rng).run()
         self.network_ = network.cpu().eval()
         return history
+
+    def _problem(self, network: TabM, examples: Examples, device: torch.device) -> Problem:
+        arrays = (examples.own, examples.values, examples.present)
+        inputs = [torch.from_numpy(array).to(device, torch.float32) for array in arrays]
+        target, weight = torch.from_numpy(examples.target).to(device), examples.weight
+
+        def change(own: Tensor, values: Tensor, present: Tensor) -> list[Tensor]:
+            return [own, values, drop_guests(present, self.guest_dropout)]
+
+        return Problem(
+            Heads(network),
+            inputs,
+            target.float() if target.is_floating_point() else target,
+            HeadsLoss(),
+            "the host model 'tabm'",
+            weight=None if weight is None else torch.from_numpy(weight).to(device, torch.float32),
+            change=change,
+            largest_norm=LARGEST_NORM,
+            row_work=network.size.work(1),
+        )
 
     def training(self, n_rows: int) -> Training:
         """Return how it trains on so many rows."""
@@ -114,34 +124,6 @@ class TabMModel(HostModel):
         chosen = {name: value for name, value in given.items() if value is not None}
         bins = self.bins or int(np.clip(n_rows // 500, 8, default.bins))
         return replace(default, layers=self.layers, bins=bins, **chosen)
-
-    def _train(
-        self, network: TabM, kept: Examples, held: Examples, training: Training, rng: np.random.Generator
-    ) -> list[Epoch]:
-        parameters = list(network.train().parameters())
-        rows, best = _OnDevice(kept, network), _Best(network, _OnDevice(held, network))
-
-        def loss(batch: Batch, epoch: int) -> Tensor:
-            own, values, present, target, weight = rows.take(torch.from_numpy(batch))
-            each = network.each(network.inputs(own, values, drop_guests(present, self.guest_dropout)))
-            return (row_losses(each, target) * weight).mean()
-
-        gradients, update = autograd_step(parameters, loss), training.update(parameters)
-
-        def step(batch: Batch, epoch: int) -> Tensor | float:
-            value = gradients(batch, epoch)
-            nn.utils.clip_grad_norm_(parameters, LARGEST_NORM)
-            return value
-
-        history: list[Epoch] = []
-        while len(history) < training.epochs and best.waited < self.patience:
-            value = run_epoch(update, len(kept.own), step, training, len(history), rng)
-            if not math.isfinite(value):
-                raise InputError(f"Training diverged: the loss of epoch {len(history) + 1} is {value}. Lower the rate.")
-            history.append(Epoch(epoch=len(history) + 1, loss=value))
-            best.look()
-        best.restore()
-        return history
 
     def outputs(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> Rows:
         """Run the network."""
@@ -190,59 +172,3 @@ def _check_bins(tensors: Tensors, inputs: Inputs) -> None:
         raise ValueError("it has bins of columns that there are not, or of other parties")
     if not all(np.all(tensors[name] > 0) for name in ("many.width", "two.width")):
         raise ValueError("it has bins without a width")
-
-
-class _OnDevice:
-    """Examples as tensors where the network is."""
-
-    def __init__(self, examples: Examples, network: TabM) -> None:
-        weight: NDArray[Any] = np.ones(len(examples.own)) if examples.weight is None else examples.weight
-        arrays = (examples.own, examples.values, examples.present)
-        device = network.first.device
-        self.device, self.n_rows = device, len(examples.own)
-        self.tensors = [torch.from_numpy(array).to(device, torch.float32) for array in arrays]
-        target = torch.from_numpy(examples.target).to(device)
-        self.tensors.append(target.float() if target.is_floating_point() else target)
-        self.tensors.append(torch.from_numpy(weight).to(device, torch.float32))
-
-    def take(self, rows: Tensor) -> list[Tensor]:
-        """Return some of the rows."""
-        where = rows.to(self.device)
-        return [tensor[where] for tensor in self.tensors]
-
-
-class _Best:
-    """The weights that predict rows held back best, and for how many epochs none were better."""
-
-    def __init__(self, network: TabM, held: _OnDevice) -> None:
-        self.network, self.held, self.waited = network, held, 0
-        self.loss = math.inf
-        self.kept: dict[str, Tensor] = {}
-
-    def look(self) -> None:
-        """Keep the present weights if they are better."""
-        if not self.held.n_rows:
-            return
-        loss = self._loss()
-        self.waited += 1
-        if loss < self.loss:
-            self.loss, self.waited = loss, 0
-            self.kept = {name: value.detach().clone() for name, value in self.network.named_parameters()}
-
-    @torch.no_grad()
-    def _loss(self) -> float:
-        self.network.eval()
-        total = 0.0
-        for start in range(0, self.held.n_rows, EVALUATED):
-            own, values, present, target, weight = (part[start : start + EVALUATED] for part in self.held.tensors)
-            outputs = self.network(own, values, present)
-            total += float((row_losses(outputs[None], target) * weight).sum())
-        self.network.train()
-        return total / self.held.n_rows
-
-    @torch.no_grad()
-    def restore(self) -> None:
-        """Take them back."""
-        for name, value in self.network.named_parameters():
-            if name in self.kept:
-                value.copy_(self.kept[name])

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from fedonce.hostmodels.base import Examples
+from fedonce.training.losses import Loss
 from fedonce.training.piecewise import Bins, find_edges, thinned
 
 
@@ -141,12 +142,28 @@ def holders(n_own: int, dims: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[
     return np.repeat(np.arange(len(dims) + 1), [n_own, *dims])
 
 
-def row_losses(each: Tensor, target: Tensor) -> Tensor:
-    """Return the mean over heads of a row's loss."""
-    if target.is_floating_point():
-        return (each[:, :, 0] - target).square().mean(dim=0)
-    heads = len(each)
-    return F.cross_entropy(each.flatten(0, 1), target.repeat(heads), reduction="none").view(heads, -1).mean(dim=0)
+class Heads(nn.Module):
+    """A network as it is trained: the outputs of each head, (rows, heads, outputs)."""
+
+    def __init__(self, network: TabM) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, own: Tensor, values: Tensor, present: Tensor) -> Tensor:
+        """Return the outputs of each head."""
+        return self.network.each(self.network.inputs(own, values, present)).transpose(0, 1)
+
+
+class HeadsLoss(Loss):
+    """The mean over heads of a row's loss: cross-entropy of classes, squared error of numbers."""
+
+    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each row."""
+        if targets.is_floating_point():
+            return (outputs[:, :, 0] - targets[:, None]).square().mean(dim=1)
+        heads = outputs.shape[1]
+        each = F.cross_entropy(outputs.flatten(0, 1), targets.repeat_interleave(heads), reduction="none")
+        return each.view(-1, heads).mean(dim=1)
 
 
 def _uniform(bound: float, *shape: int) -> Tensor:

@@ -43,9 +43,9 @@ class TreesModel(HostModel):
     rate : float
         How much of what is left each tree learns.
     leaves : int, optional
-        Of a tree, at most; None: 31 to 255, one for 250 rows.
+        Of a tree, at most; None: 31 to 255, one for 100 rows.
     row_share, column_share : float
-        Share of the rows and of the columns that a tree is grown from.
+        Share of the rows that a tree is grown from, and of the columns that each of its splits chooses among.
     patience : int
         After so many trees that were of no use, no more are grown.
     """
@@ -56,11 +56,14 @@ class TreesModel(HostModel):
     rate: float = 0.05
     leaves: int | None = None
     row_share: float = 0.8
-    column_share: float = 0.6
+    column_share: float = 0.5
     patience: int = 50
     forest_: Forest | None = field(default=None, init=False, repr=False)  # for rows that all guests have
     gaps_: Forest | None = field(default=None, init=False, repr=False)  # for the others; None where there are no guests
     inputs_: Inputs | None = field(default=None, init=False, repr=False)
+    n_trees_: int | None = field(
+        default=None, init=False, repr=False
+    )  # that were best on rows held back, grown in haste
 
     def check(self, owner: str) -> None:
         """Raise where a setting is out of its range."""
@@ -77,18 +80,54 @@ class TreesModel(HostModel):
         self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
     ) -> list[Epoch]:
         """Find how many trees there should be, and grow them."""
+        kept, held = held_back(examples.target, HELD, rng)
+        self.n_trees_ = None
+        if len(held) >= LEAST_HELD:
+            self.fit_watched(examples.take(kept), examples.take(held), dims, n_outputs, rng, device)
+        return self.fit_all(examples, dims, n_outputs, rng, device)
+
+    def fit_watched(
+        self,
+        examples: Examples,
+        held: Examples,
+        dims: Sequence[int],
+        n_outputs: int,
+        rng: np.random.Generator,
+        device: torch.device,
+    ) -> list[Epoch]:
+        """Grow trees in haste, and as many as are best for the rows held back."""
+        import lightgbm
+
+        self.inputs_, self.gaps_ = Inputs(examples.own.shape[1:], tuple(dims), n_outputs), None
+        settings = self._settings(examples) | self._hasty(rng)
+        rows, others = self._rows(examples, settings), self._rows(held, settings)
+        others.set_reference(rows)
+        stop = lightgbm.early_stopping(max(1, self.patience // HASTE), verbose=False)
+        made = lightgbm.train(settings, rows, self._most(), valid_sets=[others], callbacks=[stop])
+        self.n_trees_ = int(np.clip(made.best_iteration, 1, self._most()))
+        self.forest_ = self._forest(made, self.n_trees_)
+        return []
+
+    def fit_all(
+        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
+    ) -> list[Epoch]:
+        """Grow trees from all rows: as many as were best, and more in proportion as each learns less; and those for gaps."""
         self.inputs_ = Inputs(examples.own.shape[1:], tuple(dims), n_outputs)
-        own = {"seed": int(rng.integers(2**31))}
-        faster = own | {"learning_rate": min(1.0, HASTE * self.rate)}
-        settings = self._settings(examples)
-        n_trees = self._find(settings | faster, examples, rng)
-        self.forest_ = self._grow(settings | own, examples, HASTE * n_trees)
+        n_trees = min(self._most(), FEW_TREES // HASTE) if self.n_trees_ is None else self.n_trees_
+        hasty = self._hasty(rng)
+        self.forest_ = self._grow(self._settings(examples) | {"seed": hasty["seed"]}, examples, HASTE * n_trees)
         self.gaps_ = None
         if dims:
             again = joined(without_guests(examples, rng), without_guests(examples, rng))
             more = joined(examples, again)
-            self.gaps_ = self._grow(self._settings(more) | faster, more, n_trees)
+            self.gaps_ = self._grow(self._settings(more) | hasty, more, n_trees)
         return []
+
+    def _most(self) -> int:
+        return max(1, self.trees // HASTE)
+
+    def _hasty(self, rng: np.random.Generator) -> dict[str, Any]:
+        return {"seed": int(rng.integers(2**31)), "learning_rate": min(1.0, HASTE * self.rate)}
 
     def _settings(self, examples: Examples) -> dict[str, Any]:
         """Return LightGBM's parameters."""
@@ -96,41 +135,30 @@ class TreesModel(HostModel):
         task: dict[str, Any] = {"objective": "regression" if examples.target.dtype.kind == "f" else "binary"}
         if n_outputs > 2:
             task = {"objective": "multiclass", "num_class": n_outputs}
-        leaves = self.leaves or int(np.clip(n_rows // 250, 31, 255))
+        leaves = self.leaves or int(np.clip(n_rows // 100, 31, 255))
         work = OPERATIONS * n_rows * self._n_columns() * math.log2(leaves)
         return task | {
             "learning_rate": self.rate,
             "num_leaves": leaves,
-            "min_data_in_leaf": int(np.clip(n_rows // 50, 2, 20)),
+            "min_data_in_leaf": int(np.clip(n_rows // 50, 2, 10)),
             "bagging_fraction": self.row_share,
             "bagging_freq": 1,
-            "feature_fraction": self.column_share,
+            "feature_fraction_bynode": self.column_share,
             "deterministic": True,
             "force_row_wise": True,
             "num_threads": 0 if pays(work) else 1,
             "verbose": -1,
         }
 
-    def _find(self, settings: dict[str, Any], examples: Examples, rng: np.random.Generator) -> int:
-        """Return how many trees are best on a part of the training rows."""
-        import lightgbm
-
-        most = max(1, self.trees // HASTE)
-        kept, held = held_back(examples.target, HELD, rng)
-        if len(held) < LEAST_HELD:
-            return min(most, FEW_TREES // HASTE)
-        rows, others = self._rows(examples.take(kept), settings), self._rows(examples.take(held), settings)
-        stop = lightgbm.early_stopping(max(1, self.patience // HASTE), verbose=False)
-        others.set_reference(rows)
-        made = lightgbm.train(settings, rows, most, valid_sets=[others], callbacks=[stop])
-        return int(np.clip(made.best_iteration, 1, most))
-
     def _grow(self, settings: dict[str, Any], examples: Examples, n_trees: int) -> Forest:
         import lightgbm
 
-        made = lightgbm.train(settings, self._rows(examples, settings), n_trees)
+        return self._forest(lightgbm.train(settings, self._rows(examples, settings), n_trees), n_trees)
+
+    def _forest(self, made: Any, n_trees: int) -> Forest:
         n_outputs = self._inputs().n_outputs
-        return Forest.of(made.model_to_string(), self._n_columns(), 1 if n_outputs == 2 else n_outputs)
+        text = made.model_to_string(num_iteration=n_trees)
+        return Forest.of(text, self._n_columns(), 1 if n_outputs == 2 else n_outputs)
 
     def _rows(self, examples: Examples, settings: dict[str, Any]) -> Any:
         """Return rows as LightGBM takes them."""

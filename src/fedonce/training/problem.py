@@ -41,6 +41,10 @@ class Problem:
         What `targets` changes, so that a training that was killed can go on.
     measured : nn.Module, optional
         The part of the network by whose size the number of threads is chosen. None: all of it.
+    row_work : float, optional
+        Operations of one row through the network, where its size does not tell them.
+    largest_norm : float, optional
+        What the gradient of a batch is shortened to where it is longer, without a budget.
     """
 
     network: nn.Module
@@ -53,6 +57,8 @@ class Problem:
     change: Callable[..., Sequence[Tensor]] | None = None
     memory: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     measured: nn.Module | None = None
+    row_work: float | None = None
+    largest_norm: float | None = None
 
     @property
     def device(self) -> torch.device:

@@ -33,6 +33,8 @@ def autograd_step(problem: Problem, parameters: Sequence[nn.Parameter]) -> Step:
         targets = problem.targets_of(batch, rows, lambda: outputs, epoch)
         value = problem.loss.mean(outputs, targets, None if weight is None else weight[rows])
         value.backward()  # type: ignore[no-untyped-call]
+        if problem.largest_norm is not None:
+            nn.utils.clip_grad_norm_(parameters, problem.largest_norm)
         return value
 
     return step

@@ -47,15 +47,21 @@ def trainer(
     if progress is not None:
         memory = Memory({"network": problem.network}, problem.memory) if private is None else None
         watch = Watch(progress, problem.stage, training, rng, update, memory)
+    return Loop(step, update, len(problem.inputs[0]), training, rng, private, watch, 3 * _work(problem, training.batch))
+
+
+def _work(problem: Problem, batch: int) -> float:
+    """Return about how many operations a batch takes through the network."""
+    if problem.row_work is not None:
+        return batch * problem.row_work
     measured = problem.network if problem.measured is None else problem.measured
-    work = 3 * network_work(measured, problem.inputs[0].shape[1:], training.batch)
-    return Loop(step, update, len(problem.inputs[0]), training, rng, private, watch, work)
+    return network_work(measured, problem.inputs[0].shape[1:], batch)
 
 
 def _closed_form(problem: Problem, training: Training, private: PrivateSteps | None) -> tuple[Step, Remembers] | None:
     """Return how to train without autograd; None where that cannot be."""
     network, loss = problem.network, problem.loss
-    if problem.weight is not None or not isinstance(loss, ClosedFormLoss):
+    if problem.weight is not None or problem.largest_norm is not None or not isinstance(loss, ClosedFormLoss):
         return None
     if not ClosedForm.supports(network, problem.device) or not _takes_one_table(problem):
         return None
