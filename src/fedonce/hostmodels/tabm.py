@@ -42,13 +42,13 @@ class TabMModel(HostModel):
     ----------
     heads, width, embedding : int, optional
         How many networks, units per layer, and values that a column's bins become. None: 32, 512 and 16 on a GPU; 4, 128
-        and 8 on a CPU, a fiftieth of the work.
+        and 8 on a CPU, about an eightieth of the work.
     dropout : float, optional
         Of all hidden units. None: 0.1 on a GPU, and nothing on a CPU, where it costs as much as a layer and the network is small.
     layers : int
         Hidden layers.
-    bins : int, optional
-        At most so many bins per column. None: one for each 500 rows, 8 to 48.
+    bins : int
+        At most so many bins per column.
     epochs, batch : int, optional
         None: by the number of rows. Training ends before where rows held back are predicted no better for `patience` epochs.
     rate, weight_decay : float
@@ -66,7 +66,7 @@ class TabMModel(HostModel):
     embedding: int | None = None
     dropout: float | None = None
     layers: int = 2
-    bins: int | None = None
+    bins: int = 48
     epochs: int | None = None
     batch: int | None = None
     rate: float = 4e-3
@@ -95,7 +95,7 @@ class TabMModel(HostModel):
         n_held = min(len(examples.own) // HELD, MOST_HELD)
         held, kept = np.split(rng.permutation(len(examples.own)), [n_held if n_held >= LEAST_HELD else 0])
         with torch_seeded(rng):
-            network = TabM.of(examples.take(kept), dims, n_outputs, self._shape(len(kept), device)).to(device)
+            network = TabM.of(examples.take(kept), dims, n_outputs, self._shape(device)).to(device)
             training = self.training(len(kept))
             with threads_for(3 * network.size.work(training.batch)):
                 history = self._train(network, examples.take(kept), examples.take(held), training, rng)
@@ -108,12 +108,11 @@ class TabMModel(HostModel):
         epochs = self.epochs or int(np.clip(ROW_VISITS // n_rows, 5, MOST_EPOCHS))
         return Training(epochs, batch, self.rate, self.weight_decay, "one-cycle", "adamw")
 
-    def _shape(self, n_rows: int, device: torch.device) -> Shape:
+    def _shape(self, device: torch.device) -> Shape:
         default = ON_CPU if device.type == "cpu" else ON_GPU
         given = {name: getattr(self, name) for name in ("heads", "width", "embedding", "dropout")}
         chosen = {name: value for name, value in given.items() if value is not None}
-        bins = self.bins or int(np.clip(n_rows // 500, 8, default.bins))
-        return replace(default, layers=self.layers, bins=bins, **chosen)
+        return replace(default, layers=self.layers, bins=self.bins, **chosen)
 
     def _train(
         self, network: TabM, kept: Examples, held: Examples, training: Training, rng: np.random.Generator
