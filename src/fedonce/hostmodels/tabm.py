@@ -38,13 +38,13 @@ class TabMModel(HostModel):
     ----------
     heads, width, embedding : int, optional
         How many networks, units per layer, and values that a column's bins become. None: 32, 512 and 16 on a GPU; 4, 128
-        and 8 on a CPU, a fiftieth of the work.
+        and 8 on a CPU, about an eightieth of the work.
     dropout : float, optional
         Of all hidden units. None: 0.1 on a GPU, and nothing on a CPU, where it costs as much as a layer and the network is small.
     layers : int
         Hidden layers.
-    bins : int, optional
-        At most so many bins per column. None: one for each 500 rows, 8 to 48.
+    bins : int
+        At most so many bins per column.
     epochs, batch : int, optional
         None: by the number of rows.
     rate, weight_decay : float
@@ -60,7 +60,7 @@ class TabMModel(HostModel):
     embedding: int | None = None
     dropout: float | None = None
     layers: int = 2
-    bins: int | None = None
+    bins: int = 48
     epochs: int | None = None
     batch: int | None = None
     rate: float = 4e-3
@@ -87,7 +87,7 @@ class TabMModel(HostModel):
         """Train on all rows for all epochs: the rate falls to nothing, and rows to stop by would be missed in training."""
         n_rows = len(examples.own)
         with torch_seeded(rng):
-            network = TabM.of(examples, dims, n_outputs, self._shape(n_rows, device)).to(device)
+            network = TabM.of(examples, dims, n_outputs, self._shape(device)).to(device)
             history = trainer(self._problem(network, examples, device), self.training(n_rows), rng).run()
         self.network_ = network.cpu().eval()
         return history
@@ -118,12 +118,11 @@ class TabMModel(HostModel):
         epochs = self.epochs or int(np.clip(ROW_VISITS // n_rows, 5, MOST_EPOCHS))
         return Training(epochs, batch, self.rate, self.weight_decay, "one-cycle", "adamw")
 
-    def _shape(self, n_rows: int, device: torch.device) -> Shape:
+    def _shape(self, device: torch.device) -> Shape:
         default = ON_CPU if device.type == "cpu" else ON_GPU
         given = {name: getattr(self, name) for name in ("heads", "width", "embedding", "dropout")}
         chosen = {name: value for name, value in given.items() if value is not None}
-        bins = self.bins or int(np.clip(n_rows // 500, 8, default.bins))
-        return replace(default, layers=self.layers, bins=bins, **chosen)
+        return replace(default, layers=self.layers, bins=self.bins, **chosen)
 
     def outputs(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> Rows:
         """Run the network."""
