@@ -75,11 +75,12 @@ def fit(
     engine: Engine,
     rounds: Rounds | None = None,
     matching: Matching | None = None,
+    weight: Any = None,
 ) -> Fitted:
     """Algorithm 1: guests learn without labels; the host learns from labels and one message per guest.
 
     With `rounds`, all parties then go on together, batch by batch (Section 5.3: multi-round FedOnce). `matching` says how the
-    rows of messages are found; None: as the host was made.
+    rows of messages are found; None: as the host was made. `weight` says how much each row counts.
     """
     matching = matching or host.matching
     if rounds is not None:
@@ -93,7 +94,7 @@ def fit(
     # Line 19: collect R_j. A laggy guest (Appendix C) is left out, and known by name.
     representations, traffic = collect(received, matching.max_memory)
     # Lines 20-31:  w  <-  argmin L(f_w(x^1, R_2..R_k), y)
-    history = host.aggregate(table, label, list(representations.values()), matching)
+    history = host.aggregate(table, label, list(representations.values()), matching, weight, rounds is not None)
     overlap = dict(host.overlap)
     traffic.absent = absent = tuple(guest for guest in engine.guests if guest not in representations)
     if rounds is not None:

@@ -41,9 +41,16 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         Overrides the host model's own.
     recipe : str or Recipe, default="default"
         How the model "network" is built and trained: "default", "paper" or an object.
-    model : str, HostModel or estimator, default="network"
-        The host's model: a name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), an object of that kind, or a
-        classifier or regressor of scikit-learn.
+    model : str, HostModel or estimator, default="auto"
+        The host's model: a name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), an object, or a classifier of
+        scikit-learn. "auto": trees, and a network where that pays, weighed on rows held back; the network for images, rounds, a
+        budget, and where `recipe` or `host_epochs` are given.
+    class_weight : "balanced" or dict of classes to weights, default=None
+        How much rows of a class count; "balanced": all classes alike, however rare.
+    calibrate : bool or "auto", default="auto"
+        Whether probabilities are calibrated by rows held back; "auto": where that helps.
+    validate : bool, default=True
+        Whether a fit ends with scores on rows held back (`validation_`).
     privacy : Privacy, default=None
         A privacy budget and all that belongs to it (docs/privacy.md): `Privacy(epsilon=2, bounds=(0, 1), clip=0.5)`. What it
         leaves at its default, the parameters below may say; where both say something, they must agree.
@@ -94,6 +101,9 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         Guests that did not answer in training.
     overlap_ : dict
         Share of the host's rows that each guest has.
+    validation_ : Validation or None
+        Score on rows held back, of the model and of the host alone, with standard errors, and what was chosen by what score. None
+        with a budget, with rounds, with fewer than 20 rows, or where `validate` is False.
     ledger_ : Ledger
         With a budget: what each party spent, and the total; also after a training that failed.
     plan_ : Plan

@@ -20,6 +20,7 @@ from fedonce.data.scikit import labels_of, table_of
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, parameter_error
+from fedonce.estimators.weights import weights_of
 from fedonce.hostmodels import HostModel
 from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import Learner
@@ -53,7 +54,10 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         epochs: ByGuest[int | None] = None,
         host_epochs: int | None = None,
         recipe: str | Recipe = "default",
-        model: str | HostModel = "network",
+        model: str | HostModel | BaseEstimator = "auto",
+        class_weight: str | Mapping[Any, float] | None = None,
+        calibrate: bool | str = "auto",
+        validate: bool = True,
         privacy: Privacy | None = None,
         rounds: int | Rounds = 0,
         representation_noise: float = 0.0,
@@ -78,6 +82,9 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.host_epochs = host_epochs
         self.recipe = recipe
         self.model = model
+        self.class_weight = class_weight
+        self.calibrate = calibrate
+        self.validate = validate
         self.privacy = privacy
         self.rounds = rounds
         self.representation_noise = representation_noise
@@ -103,11 +110,12 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.privacy = settings.with_fields(self.privacy, fields, self._owner)
         return self
 
-    def fit(self, X: Any, y: ArrayLike, present: Present = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike, present: Present = None, sample_weight: ArrayLike | None = None) -> Self:
         """Train: each guest learns without labels and sends one message, then the host learns with labels.
 
         `present` maps a guest to a boolean per row, or to False: which rows it has. Omitted: all. The columns of an absent
-        guest stay in the table, filled with anything (NaN, say); they are not looked at.
+        guest stay in the table, filled with anything (NaN, say); they are not looked at. `sample_weight` says how much each
+        row counts for the host.
         """
         label = labels_of(y, self._owner, np.float64 if self._task == "regression" else None)
         table = self._table(X, reset=True)
@@ -116,6 +124,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         privacy = self._whole_privacy()
         self._check_parameters(privacy)
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
+        weight = weights_of(sample_weight, self.class_weight, X, label, self._task, self._owner)
         own, plan = self._budget(privacy, table.n_rows, present)
         public = None if plan is None else privacy.public(table.names, self._owner)
         seed = self._seed()
@@ -141,7 +150,8 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             self.ledger_ = own[self.host_].ledger  # all parties' own: it fills while they train, and stays if they fail
         rounds = as_rounds(self.rounds, self._owner)
         with lines_on_stderr(self.verbose):
-            fitted = protocol.fit(self._host, self._columns(table, self.host_), label, engine, rounds)
+            columns = self._columns(table, self.host_)
+            fitted = protocol.fit(self._host, columns, label, engine, rounds, weight=weight)
         self._guests = engine.parties
         self._remember(fitted)
         return self
@@ -158,6 +168,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.dims_ = dict(self._host.dims)
         self.absent_ = fitted.absent
         self.overlap_ = fitted.overlap
+        self.validation_ = self._host.validation
 
     def _whole_privacy(self) -> Privacy:
         short = {name: getattr(self, name) for name in settings.SHORT_FORMS}
@@ -220,6 +231,8 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             labels=privacy.target_bounds,
             allow_large_delta=privacy.allow_large_delta,
             model=self.model,
+            validate=self.validate,
+            calibrate=self.calibrate,
         )
 
     def _seed(self) -> int:

@@ -53,6 +53,7 @@ HOST_MODELS: Registry[Any, Facts] = Registry(
         ),
         "tabm": BuiltIn("fedonce.hostmodels.tabm:TabMModel", Facts(exports=True)),
         "trees": BuiltIn("fedonce.hostmodels.trees:TreesModel", Facts()),
+        "mlp": BuiltIn("fedonce.hostmodels.mlp:MlpModel", Facts()),
         "linear": BuiltIn("fedonce.hostmodels.linear:LinearModel", Facts()),
         "scikit": BuiltIn("fedonce.hostmodels.scikit:ScikitModel", Facts()),
     },

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -48,6 +48,8 @@ class Validation:
     more : dict
         For classes: the expected calibration error as the model gave it and with a temperature ("calibration error",
         "calibration error, calibrated"); for two classes also the area under the curve and the average precision.
+    chosen : str
+        What was trained; where it chose among models, which and by what score.
     """
 
     metric: str
@@ -56,11 +58,19 @@ class Validation:
     alone: Score | None
     gain: Score | None
     more: dict[str, float]
+    chosen: str = ""
 
     @property
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return what `as_json` gave; a file may be forged."""
+        scores = {name: content[name] for name in ("joint", "alone", "gain")}
+        found = {name: None if each is None else Score(**each) for name, each in scores.items()}
+        return cls(**{**content, **found})
 
     def __str__(self) -> str:
         """Return a line for people."""
@@ -101,7 +111,7 @@ def without_guests(examples: Examples) -> Examples:
     return replace(examples, values=examples.values[:, :0], present=examples.present[:, :0])
 
 
-def judge(joint: Held, alone: Held | None, examples: Examples, spread: float) -> Validation:
+def judge(joint: Held, alone: Held | None, examples: Examples, spread: float, chosen: str = "") -> Validation:
     """Compare outputs for rows held back with their targets; `spread` is the unit of numbers."""
     goal = examples.take(joint.rows)
     classes = goal.target.dtype.kind != "f"
@@ -117,6 +127,7 @@ def judge(joint: Held, alone: Held | None, examples: Examples, spread: float) ->
         None if second is None else score(second, goal.weight, unit)[0],
         None if second is None else _gain(first, second, goal.weight, unit, score, 1 if classes else -1),
         _more(joint.outputs, goal) if classes else {},
+        chosen,
     )
 
 

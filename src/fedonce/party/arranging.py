@@ -67,3 +67,14 @@ def _check_belongs(message: Representation, dims: Mapping[str, int], run: str) -
         raise MessageError(
             f"{refused}it has {message.dim} values per row, the model was trained with {dims[message.party]}."
         )
+
+
+def check_overlap(overlap: Mapping[str, float], n_rows: int) -> None:
+    """Refuse a message that has no row of the host's."""
+    for party, share in overlap.items():
+        if not share:
+            raise MessageError(
+                f"The message of party {party!r} is refused: none of its rows is one of the host's {n_rows}. Look at the "
+                "columns of ids and how they are written (forms); or leave this guest out.",
+                parameter="forms",
+            )

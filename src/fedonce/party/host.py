@@ -21,9 +21,10 @@ from fedonce.hostmodels import Examples, HostModel
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.messages.representation import Representation
 from fedonce.party import saving, saving_host, storage
-from fedonce.party.arranging import arrange, check_decoded, check_memory
+from fedonce.party.arranging import arrange, check_decoded, check_memory, check_overlap
 from fedonce.party.drift import Seen
 from fedonce.party.host_state import HostAttributes, HostSettings, HostState
+from fedonce.party.judging import check_weights, judged
 from fedonce.party.labels import Labels, Targets, check_labels
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.ledger import Entry, from_text
@@ -70,6 +71,10 @@ class Host(HostAttributes):
         How its tables are read from files; kept with the model.
     known : sequence of str
         Guests of a model that is trained again, which may keep names that a new guest could not have.
+    validate : bool
+        Whether a training ends with scores on rows held back, of the model and of the host alone; not with a budget.
+    calibrate : bool or "auto"
+        Whether probabilities are calibrated by those rows; "auto": where it helps.
 
     Nothing of it can be assigned: `settings` is what it was given, `state` what its training made, and its attributes show
     both (`HostAttributes`).
@@ -96,9 +101,11 @@ class Host(HostAttributes):
         forms: Sequence[str] = (),
         agreed: Sequence[AgreedRows] = (),
         max_memory: int | None = None,
-        model: object = "network",
+        model: object = "auto",
         reading: Reading | None = None,
         known: Sequence[str] = (),
+        validate: bool = True,
+        calibrate: bool | str = "auto",
     ) -> None:
         self._settings = HostSettings(
             name,
@@ -116,6 +123,8 @@ class Host(HostAttributes):
             Matching(secret, tuple(forms), tuple(agreed), max_memory),
             reading,
             tuple(known),
+            validate,
+            calibrate,
         )
         self.adopt(HostState.before_training(self._settings))
 
@@ -158,11 +167,18 @@ class Host(HostAttributes):
             raise ValueError("its outputs are not one per class")
 
     def aggregate(
-        self, table: Any, label: Any, messages: Sequence[Representation], matching: Matching | None = None
+        self,
+        table: Any,
+        label: Any,
+        messages: Sequence[Representation],
+        matching: Matching | None = None,
+        weight: Any = None,
+        rounds: bool = False,
     ) -> list[Epoch]:
         """Train the model on the host's rows and labels and on the messages that arrived; return its history.
 
-        `matching` says how the rows of messages are found; None: as the host was made.
+        `matching` says how the rows of messages are found; None: as the host was made. `weight` says how much each row counts.
+        `rounds`: the training goes on in rounds, which not every model can.
         """
         own, matching = Table.of(table), matching or self.matching
         targets = self.targets(label, own.n_rows)
@@ -170,11 +186,12 @@ class Host(HostAttributes):
         self._check_names(messages)
         dims = {message.party: message.dim for message in messages}
         values, present, overlap = self._arrange(own, messages, dims, matching)
-        _check_overlap(overlap, own.n_rows)
+        check_overlap(overlap, own.n_rows)
         self._check_delta(own.n_rows)
         self._compose(messages)
         preparation = copy.copy(self.preparation).fit(own)
-        examples = Examples(preparation.transform(own), values, present, targets.values)
+        weights = check_weights(weight, own.n_rows, self.purse is not None, rounds)
+        examples = Examples(preparation.transform(own), values, present, targets.values, weights)
         trained = HostState(
             preparation,
             matching.forms,
@@ -186,24 +203,27 @@ class Host(HostAttributes):
             trained_overlap=overlap,
             seen={each.party: Seen.of(each) for each in messages if self.ledger is None and each.spent is None},
         )
-        history = self._train(examples, trained)
+        history = self._train(examples, trained, rounds)
         logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
         return history
 
-    def _train(self, examples: Examples, trained: HostState) -> list[Epoch]:
+    def _train(self, examples: Examples, trained: HostState, rounds: bool) -> list[Epoch]:
         """Train a model, and take over what there is to know of it."""
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
-        model, dims = self.new_model(), list(trained.dims.values())
+        model, dims = self.new_model(examples.own.ndim > 2, rounds), list(trained.dims.values())
         try:
             history = model.train(examples, dims, trained.n_outputs, rng, device, self.purse)
         finally:  # what was spent stays spent, whatever happened
             self._include_spent()
-        self.adopt(replace(trained, model=model, ledger=self.ledger))
+        trained = replace(trained, model=model, ledger=self.ledger)
+        if self.purse is None and not rounds:
+            trained = judged(trained, examples, self.settings, device)
+        self.adopt(trained)
         return history
 
-    def new_model(self) -> HostModel:
-        """Return an untrained model with the host's settings."""
-        return copy.deepcopy(self.prototype)
+    def new_model(self, images: bool = False, rounds: bool = False) -> HostModel:
+        """Return an untrained model with the host's settings, for what is asked of it."""
+        return copy.deepcopy(self.prototype).settled(images, self.purse is not None, rounds)
 
     def _include_spent(self) -> None:
         if self.purse is not None and self.ledger is not None:
@@ -316,20 +336,9 @@ class Host(HostAttributes):
 
     def finish(self, outputs: Rows) -> NDArray[np.float64]:
         """Turn what the model gives into probabilities, or into numbers on the scale of the labels."""
-        raw = outputs.astype(np.float64)
+        raw = outputs.astype(np.float64) / self.temperature
         if self.classes is None:
             inside = raw[:, 0] if self.labels is None else np.clip(raw[:, 0], -1, 1)
             return inside * self.spread + self.offset
         odds = np.exp(raw - raw.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-
-
-def _check_overlap(overlap: Mapping[str, float], n_rows: int) -> None:
-    """Refuse a message that has no row of the host's."""
-    for party, share in overlap.items():
-        if not share:
-            raise MessageError(
-                f"The message of party {party!r} is refused: none of its rows is one of the host's {n_rows}. Look at the "
-                "columns of ids and how they are written (forms); or leave this guest out.",
-                parameter="forms",
-            )

@@ -12,6 +12,7 @@ from fedonce.data.preparation import Preparation, Public
 from fedonce.data.schema import Reading
 from fedonce.errors import parameter_error
 from fedonce.hostmodels import HostModel
+from fedonce.hostmodels.validation import Validation
 from fedonce.party.checks import check_party, check_purse, public_of
 from fedonce.party.drift import Seen
 from fedonce.party.read_only import ReadOnly
@@ -42,6 +43,8 @@ class HostSettings:
     matching: Matching = field(default_factory=Matching)
     reading: Reading | None = None
     known: tuple[str, ...] = ()
+    validate: bool = True
+    calibrate: bool | str = "auto"
 
     def __post_init__(self) -> None:
         check_party("Host", self.name, self.random_state, self.run)
@@ -49,6 +52,8 @@ class HostSettings:
             raise parameter_error("Host", "task", "'classification' or 'regression'", self.task)
         fact = "classes" if self.task == "classification" else "numbers"
         self.model.must(fact, f"predicts no {fact}")
+        if self.calibrate not in (True, False, "auto"):
+            raise parameter_error("Host", "calibrate", "'auto', True or False", self.calibrate)
         check_purse("Host", self.name, self.purse, self.public)
         if self.plan is not None and self.purse is None:
             wanted = "given with a plan: without one nothing would be private"
@@ -75,6 +80,10 @@ class HostState:
         With a budget: what all parties spent, as far as it is known.
     trained_overlap, seen, received : dict by guest
         Share of the rows that it has, figures of its message, and the size of the file that it came in.
+    temperature : float
+        What the model's logits are divided by, so that probabilities are calibrated.
+    validation : Validation or None
+        How good the model was on rows held back, beside the host alone; None with a budget or rounds, or where nobody asked.
     """
 
     preparation: Preparation
@@ -89,6 +98,8 @@ class HostState:
     trained_overlap: Mapping[str, float] = field(default_factory=dict)
     seen: Mapping[str, Seen] = field(default_factory=dict)
     received: Mapping[str, int] = field(default_factory=dict)
+    temperature: float = 1.0
+    validation: Validation | None = None
 
     @classmethod
     def before_training(cls, settings: HostSettings) -> HostState:
@@ -268,3 +279,13 @@ class HostAttributes(ReadOnly):
     def received(self) -> Mapping[str, int]:
         """Sizes of the files that the messages of the training came in, where they are known."""
         return self._state.received
+
+    @property
+    def temperature(self) -> float:
+        """What the model's logits are divided by."""
+        return self._state.temperature
+
+    @property
+    def validation(self) -> Validation | None:
+        """How good the model was on rows held back, beside the host alone."""
+        return self._state.validation

@@ -14,6 +14,7 @@ from fedonce.data.preparation import Preparation
 from fedonce.data.schema import Reading
 from fedonce.errors import InputError, shown
 from fedonce.hostmodels import HOST_MODELS, HostModel, Inputs
+from fedonce.hostmodels.validation import Validation
 from fedonce.messages.names import kept
 from fedonce.party.drift import MOST_VALUES, Seen
 from fedonce.party.host_state import HostSettings, HostState
@@ -58,6 +59,8 @@ def content(host: HostSettings, state: HostState, messages: Mapping[str, bytes])
         "reading": None if host.reading is None else host.reading.to_json(),
         "received": {party: int(size) for party, size in state.received.items()},
         "seen": {party: seen.to_json() for party, seen in state.seen.items()},
+        **({} if state.temperature == 1 else {"temperature": state.temperature}),
+        **({} if state.validation is None else {"validation": state.validation.as_json}),
         **own,
     }
     return Stored("host", settings, state.preparation.to_json(), state.model.state(), dict(messages))
@@ -98,6 +101,8 @@ def parts(stored: Stored) -> tuple[HostSettings, HostState]:
         settings["overlap"],
         {party: Seen.from_json(figures) for party, figures in settings.get("seen", {}).items()},
         {party: int(size) for party, size in settings.get("received", {}).items()},
+        settings.get("temperature", 1.0),
+        Validation.from_json(settings["validation"]) if "validation" in settings else None,
     )
 
 
@@ -107,9 +112,11 @@ def check_parts(state: HostState) -> None:
         raise ValueError("its guests must have one value per row or more")
     if not all(isinstance(each, str) for each in state.makers.values()):
         raise ValueError("it does not say how its guests' values were made")
-    known = (state.offset, state.spread, *state.trained_overlap.values())
+    known = (state.offset, state.spread, state.temperature, *state.trained_overlap.values())
     if not all(type(value) in (int, float) and abs(value) < math.inf for value in known):
         raise ValueError("its figures must be numbers")
+    if not state.temperature > 0:
+        raise ValueError("its temperature must be above 0")
     if any(
         seen.rows and len(seen.quantiles) != min(state.dims[party], MOST_VALUES) for party, seen in state.seen.items()
     ):

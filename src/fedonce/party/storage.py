@@ -35,7 +35,8 @@ from fedonce.system.disk import cannot_write, make_folder, open_file, remove_aba
 from fedonce.system.locks import Tell, if_free, only_one
 
 VERSION = 2
-READABLE = (1, 2)  # 1: without the files that leave
+CALIBRATED = 3  # of a host whose probabilities would be others to a program that does not know of temperatures
+READABLE = (1, 2, 3)  # 1: without the files that leave
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 2**24  # bytes; a line per message, and 16 MiB are some fifty thousand of them
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
@@ -59,6 +60,11 @@ class Stored:
     weights: Tensors
     messages: dict[str, bytes] = field(default_factory=dict)
     leaving: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def version(self) -> int:
+        """The oldest version of the format that can say it."""
+        return CALIBRATED if "temperature" in self.settings else VERSION
 
 
 def save(folder: str | Path, model: Stored) -> Path:
@@ -93,7 +99,7 @@ def _save(folder: Path, model: Stored, there: dict[str, Any] | None) -> None:
     leaving = {
         name: _write_part(folder, "message", "fedonce", data, private=False) for name, data in model.leaving.items()
     }
-    _switch(folder, there, {"fedonce model": VERSION, "kind": model.kind, "files": listed, "leaving": leaving})
+    _switch(folder, there, {"fedonce model": model.version, "kind": model.kind, "files": listed, "leaving": leaving})
 
 
 def _write_part(folder: Path, stem: str, ending: str, data: bytes, private: bool = True) -> dict[str, Any]:
@@ -128,7 +134,9 @@ def _set_aside(folder: Path, name: str, there: dict[str, Any] | None) -> None:
         data = path.read_bytes()
         digest = hashlib.sha256(data).hexdigest()
         entry = {"file": f"message-{digest[:16]}.fedonce", "bytes": len(data), "sha256": digest}
-        there.update({"fedonce model": VERSION, "leaving": {**there["leaving"], name: entry}})
+        there.update(
+            {"fedonce model": max(VERSION, there["fedonce model"]), "leaving": {**there["leaving"], name: entry}}
+        )
         write_file(folder / MANIFEST, _manifest_bytes(there), private=True)
     aside = folder / there["leaving"][name]["file"]
     if aside.exists():  # the same message as before waits there

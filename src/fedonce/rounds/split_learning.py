@@ -133,7 +133,10 @@ class HostSide:
                     f"a guest that takes part, without rows, and of at most {known} values per row."
                 )
         if cold:
-            model, dims = self.host.new_model(), {party: message.dim for party, message in self.opened.items()}
+            model, dims = (
+                self.host.new_model(rounds=True),
+                {party: message.dim for party, message in self.opened.items()},
+            )
             with torch_seeded(self.rng):
                 model.start(self.rows, list(dims.values()), self.state.n_outputs)
             self.state = replace(self.state, dims=dims, model=model)

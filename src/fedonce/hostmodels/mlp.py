@@ -1,0 +1,147 @@
+"""A small network for small tables, trained in closed form: a step costs what its arithmetic costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fedonce.errors import InputError, parameter_error
+from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
+from fedonce.hostmodels.names import Facts
+from fedonce.hostmodels.network import drop_guests
+from fedonce.hostmodels.onetable import with_marks
+from fedonce.training.loop import Rows, apply
+from fedonce.training.losses import LabelLoss
+from fedonce.training.networks import check_weights, mlp
+from fedonce.training.problem import Problem
+from fedonce.training.randomness import torch_seeded
+from fedonce.training.settings import Epoch, Training
+from fedonce.training.trainer import trainer
+
+
+@dataclass(eq=False)
+class MlpModel(HostModel):
+    """Fully connected layers on own columns, guests' values and marks of who is present, all standardised.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the hidden layers.
+    epochs : int, optional
+        None: as many as make about 1,500 steps, 15 to 60.
+    members : int
+        Networks that are trained alike from different random numbers; their outputs are averaged.
+    rate, weight_decay : float
+        Of AdamW with a one-cycle rate.
+    guest_dropout : float
+        Share of the rows for which, in each epoch, guests are dropped at random, so that the model copes with absent ones.
+    """
+
+    name: ClassVar[str] = "mlp"
+    facts: ClassVar[Facts] = Facts()
+    hidden: tuple[int, ...] = (128, 128)
+    epochs: int | None = None
+    members: int = 2
+    rate: float = 4e-3
+    weight_decay: float = 0.05
+    guest_dropout: float = 0.1
+    scale_: Tensors = field(default_factory=dict, init=False, repr=False)  # mean and spread of each column
+    networks_: tuple[nn.Sequential, ...] = field(default=(), init=False, repr=False)
+    dims_: tuple[int, ...] = field(default=(), init=False, repr=False)
+
+    def check(self, owner: str) -> None:
+        """Raise where a setting cannot be meant."""
+        if not self.hidden or not all(type(width) is int and width > 0 for width in self.hidden):
+            raise parameter_error(f"MlpModel of {owner}", "hidden", "positive integers", self.hidden)
+        if type(self.members) is not int or self.members < 1:
+            raise parameter_error(f"MlpModel of {owner}", "members", "a positive integer", self.members)
+
+    def fit(
+        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
+    ) -> list[Epoch]:
+        """Train each network on all rows; on the CPU, where so little is done soonest."""
+        self.dims_, self.networks_ = tuple(dims), ()
+        table = with_marks(examples.own, examples.values, examples.present, dims)
+        mean, spread = table.mean(axis=0), table.std(axis=0)
+        mean[table.shape[1] - len(dims) :] = 0  # marks stay as they are, and so do columns of one value
+        spread[table.shape[1] - len(dims) :] = 1
+        self.scale_ = {"mean": mean, "spread": np.where(spread > 1e-6, spread, 1).astype(np.float32)}
+        rows = torch.from_numpy(self._scaled(table))
+        training, history = self.training(len(table)), list[Epoch]()
+        for _ in range(self.members):
+            with torch_seeded(rng):
+                network = mlp(table.shape[1], self.hidden, n_outputs)
+                history = trainer(self._problem(network, rows, examples), training, rng).run()
+            self.networks_ += (network.eval(),)
+        return history
+
+    def training(self, n_rows: int) -> Training:
+        """Return how it trains on so many rows."""
+        batch = int(np.clip(n_rows // 16, 16, 128))
+        epochs = self.epochs or int(np.clip(round(1500 * batch / n_rows), 15, 60))
+        return Training(epochs, batch, self.rate, self.weight_decay, "one-cycle", "adamw")
+
+    def _problem(self, network: nn.Sequential, rows: Tensor, examples: Examples) -> Problem:
+        width, n_guests = rows.shape[1] - sum(self.dims_) - len(self.dims_), len(self.dims_)
+        target, weight = torch.from_numpy(examples.target), examples.weight
+
+        def change(own: Tensor) -> list[Tensor]:
+            present = drop_guests(own[:, own.shape[1] - n_guests :], self.guest_dropout)
+            held = torch.repeat_interleave(present, torch.tensor(self.dims_), dim=1)
+            values = own[:, width : own.shape[1] - n_guests] * held
+            return [torch.cat([own[:, :width], values, present], dim=1)]
+
+        return Problem(
+            network,
+            [rows],
+            target.float() if target.is_floating_point() else target,
+            LabelLoss(),
+            "the host model 'mlp'",
+            weight=None if weight is None else torch.from_numpy(weight).float(),
+            change=change if n_guests else None,
+        )
+
+    def _scaled(self, table: Rows) -> Rows:
+        return ((table - self.scale_["mean"]) / self.scale_["spread"]).astype(np.float32)
+
+    def outputs(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> Rows:
+        """Average the networks' outputs."""
+        if not self.networks_:
+            raise InputError("This MlpModel has not been trained yet; call fit first.")
+        table = self._scaled(with_marks(own, values, present, self.dims_))
+        held = np.repeat(present > 0, self.dims_, axis=1)
+        start, end = own.shape[1], table.shape[1] - present.shape[1]
+        table[:, start:end] *= held  # an absent guest's values are as they are on average
+        found = [apply(network, table, torch.device("cpu")) for network in self.networks_]
+        return np.mean(found, axis=0, dtype=np.float32)
+
+    def state(self) -> Tensors:
+        """Return scales and weights."""
+        weights = {
+            f"{i}.{name}": value.cpu().numpy()
+            for i, network in enumerate(self.networks_)
+            for name, value in network.state_dict().items()
+        }
+        return self.scale_ | weights
+
+    def restore(self, tensors: Tensors, inputs: Inputs) -> None:
+        """Make the networks anew, and load their weights."""
+        width = sum(inputs.shape) + sum(inputs.dims) + len(inputs.dims)
+        self.dims_ = inputs.dims
+        self.scale_ = {name: tensors[name].astype(np.float32) for name in ("mean", "spread")}
+        if any(each.shape != (width,) or not np.isfinite(each).all() for each in self.scale_.values()):
+            raise ValueError("its scales do not fit its columns")
+        if not (self.scale_["spread"] > 0).all():
+            raise ValueError("its spreads must be above 0")
+        self.networks_ = ()
+        for i in range(self.members):
+            own = {name.removeprefix(f"{i}."): each for name, each in tensors.items() if name.startswith(f"{i}.")}
+            check_weights(lambda: mlp(width, self.hidden, inputs.n_outputs), own)
+            made = mlp(width, self.hidden, inputs.n_outputs)
+            made.load_state_dict({name: torch.from_numpy(value) for name, value in own.items()})
+            self.networks_ += (made.eval(),)
