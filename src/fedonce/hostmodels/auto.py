@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedonce.hostmodels.base import HOST_SHARE, HostModel
+import torch
+
+from fedonce.hostmodels.base import HOST_SHARE, Examples, HostModel
 from fedonce.hostmodels.blend import BlendModel
+from fedonce.hostmodels.holding import FEW
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.network_model import NetworkModel
+from fedonce.hostmodels.trees import TreesModel
 from fedonce.privacy.budget import Task
 
 logger = logging.getLogger(__name__)
+
+ENOUGH_FOR_TREES = 1000  # rows, of classes
+MANY_CLASSES = 20  # each of which would take trees of its own
+SLOWER = 10  # an operation of trees takes so many times as long as one of a network
 
 
 @dataclass(eq=False)
@@ -22,7 +31,9 @@ class AutoModel(BlendModel):
     Parameters
     ----------
     models : tuple of str
-        The models to weigh, for tables without a budget and without rounds.
+        The models to weigh, for tables without a budget and without rounds. Empty: by the table. With few rows a linear model
+        and a small network, and trees for numbers or 1,000 rows; else trees, and a network where that takes no longer than
+        they do, and on a GPU; with very many classes the network alone.
     recipe : str or Recipe
         Of the network: any but "default" means that the network is wanted.
     epochs : int, optional
@@ -31,6 +42,7 @@ class AutoModel(BlendModel):
 
     name: ClassVar[str] = "auto"
     facts: ClassVar[Facts] = Facts(images=True, private=True, rounds=True, exports=True)
+    models: tuple[str, ...] = ()
     recipe: object = "default"
     epochs: int | None = None
 
@@ -49,9 +61,32 @@ class AutoModel(BlendModel):
         """The network with the settings given."""
         return NetworkModel(self.recipe, self.epochs)
 
+    def candidates(
+        self, examples: Examples, n_outputs: int, device: torch.device, tried: Mapping[str, HostModel]
+    ) -> Iterator[str]:
+        """Give the models for a table, one after the other."""
+        n_rows = len(examples.target)
+        if self.models:
+            yield from self.models
+        elif n_rows < FEW:
+            yield from ("linear", "mlp")
+            if n_outputs <= 2 and (n_outputs == 1 or n_rows >= ENOUGH_FOR_TREES):
+                yield "trees"
+        elif n_outputs > MANY_CLASSES:
+            yield "network"
+        else:
+            yield "trees"
+            trees = tried["trees"]
+            assert isinstance(trees, TreesModel)
+            if device.type != "cpu":
+                yield from ("tabm", "network")
+            elif self.network.work(examples, n_outputs) <= SLOWER * trees.work(examples):
+                yield "network"
+
     def check(self, owner: str) -> None:
         """Raise where a model has no such name, or there is no such recipe."""
-        super().check(owner)
+        if self.models:
+            super().check(owner)
         self.network.check(owner)
 
     @property

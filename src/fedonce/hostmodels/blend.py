@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -70,21 +70,22 @@ class BlendModel(HostModel):
         losses = ", ".join(f"{name} {loss:.4g}" for name, loss in self.losses_.items())
         return f"{parts} (loss on rows held back: {losses})"
 
-    def candidates(self, examples: Examples) -> tuple[str, ...]:
-        """Return the models to weigh."""
-        return self.models
+    def candidates(
+        self, examples: Examples, n_outputs: int, device: torch.device, tried: Mapping[str, HostModel]
+    ) -> Iterator[str]:
+        """Give the models to weigh, one after the other; `tried` are those that were trained."""
+        yield from self.models
 
     def fit(
         self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
     ) -> list[Epoch]:
         """Train each model without the rows held back, weigh them on these, and train those with a weight on all rows."""
         parts = splits(examples.target, rng)
-        names = self.candidates(examples)
-        seeds = {name: int(rng.integers(2**63)) for name in names}
         tried: dict[str, HostModel] = {}
         answers: dict[str, NDArray[np.float64]] = {}
-        for name in names:
-            outputs = []
+        seeds: dict[str, int] = {}
+        for name in self.candidates(examples, n_outputs, device, tried):
+            outputs, seeds[name] = [], int(rng.integers(2**63))
             for part in parts:
                 tried[name] = self._try(name, examples, part, dims, n_outputs, seeds[name], device)
                 rest = examples.take(part.held)
@@ -93,10 +94,10 @@ class BlendModel(HostModel):
         goal = examples.take(np.concatenate([part.held for part in parts]))
         weights = choose_weights(answers, goal)
         self.losses_ = {name: mean_loss(each, goal) for name, each in answers.items()}
-        blended = sum(weights[name] * answers[name] for name in names)
+        blended = sum(weights[name] * answers[name] for name in tried)
         self.losses_["blend"] = mean_loss(blended, goal)
         self.held_ = Held(parts, as_outputs(blended))
-        kept = [name for name in names if weights[name]]
+        kept = [name for name in tried if weights[name]]
         history: list[Epoch] = []
         for name in kept:
             history = tried[name].fit_all(examples, dims, n_outputs, np.random.default_rng(seeds[name]), device)

@@ -12,7 +12,7 @@ from fedonce.training.loop import Rows
 HELD_SHARE = 1 / 7
 MOST_HELD = 20_000  # rows: more would not make a score much surer, and are better learnt from
 FEW = 2_000  # rows below which every row is held back once, in turn
-FOLDS = 5
+FOLDS = 3
 
 
 def splits(target: NDArray[np.generic], rng: np.random.Generator) -> tuple[Split, ...]:

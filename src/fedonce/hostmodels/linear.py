@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from fedonce.training.settings import Epoch
 from fedonce.training.threads import product_work, threads_for
 
 PENALTIES = tuple(10.0**power for power in range(-6, 2))  # per row, on standardised inputs
+TRIED = PENALTIES[1:6]  # where many fits are to be done
 FOLDS = 5
 ENOUGH_ROWS = 20_000  # to choose the penalty by
 UNSEEN = -20.0  # logit of a class without a training row
@@ -47,14 +49,45 @@ class LinearModel(HostModel):
         self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
     ) -> list[Epoch]:
         """Choose the penalty out of fold, and learn from all rows."""
+        inputs = self._started(examples, dims)
+        with _quietly(inputs, n_outputs):
+            self.penalty_ = _choose(inputs, examples, n_outputs, rng)
+        return self.fit_all(examples, dims, n_outputs, rng, device)
+
+    def fit_watched(
+        self,
+        examples: Examples,
+        held: Examples,
+        dims: Sequence[int],
+        n_outputs: int,
+        rng: np.random.Generator,
+        device: torch.device,
+    ) -> list[Epoch]:
+        """Choose the penalty by the rows held back."""
+        inputs = self._started(examples, dims)
+        others, losses = self._inputs(held.own, held.values, held.present), {}
+        with _quietly(inputs, n_outputs):
+            for penalty in TRIED:
+                found = _learn(inputs, examples.target, examples.weight, n_outputs, penalty)
+                losses[penalty] = _loss(others, held, *found)
+                if losses[penalty] == min(losses.values()):
+                    self.penalty_, (self.weights_, self.bias_) = penalty, found
+        return []
+
+    def fit_all(
+        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
+    ) -> list[Epoch]:
+        """Learn from all rows with the penalty that was chosen."""
+        inputs, penalty = self._started(examples, dims), self.penalty_
+        assert penalty is not None
+        with _quietly(inputs, n_outputs):
+            self.weights_, self.bias_ = _learn(inputs, examples.target, examples.weight, n_outputs, penalty)
+        return []
+
+    def _started(self, examples: Examples, dims: Sequence[int]) -> Numbers:
         self.dims_ = tuple(dims)
         self._standardise(examples)
-        inputs = self._inputs(examples.own, examples.values, examples.present)
-        with threads_for(product_work(len(inputs), inputs.shape[1], n_outputs)), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the last digits of a fit are not found yet
-            self.penalty_ = _choose(inputs, examples, n_outputs, rng)
-            self.weights_, self.bias_ = _learn(inputs, examples.target, examples.weight, n_outputs, self.penalty_)
-        return []
+        return self._inputs(examples.own, examples.values, examples.present)
 
     def _standardise(self, examples: Examples) -> None:
         """Remember mean and spread of each input, of guests' values on the rows that they have; constant ones count nothing."""
@@ -139,6 +172,13 @@ class LinearModel(HostModel):
         if self.weights_ is None:
             raise InputError("This LinearModel has not been trained yet; call fit first.")
         return self.weights_
+
+
+@contextmanager
+def _quietly(inputs: Numbers, n_outputs: int) -> Iterator[None]:
+    with threads_for(product_work(len(inputs), inputs.shape[1], n_outputs)), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the last digits of a fit are not found yet
+        yield
 
 
 def _choose(inputs: Numbers, examples: Examples, n_outputs: int, rng: np.random.Generator) -> float:

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from fedonce.errors import InputError, parameter_error
 from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
 from fedonce.hostmodels.names import Facts
-from fedonce.hostmodels.network import drop_guests
-from fedonce.hostmodels.onetable import with_marks
+from fedonce.hostmodels.onetable import repeated, with_marks
 from fedonce.training.loop import Rows, apply
 from fedonce.training.losses import LabelLoss
 from fedonce.training.networks import check_weights, mlp
@@ -33,22 +32,22 @@ class MlpModel(HostModel):
     hidden : tuple of int
         Widths of the hidden layers.
     epochs : int, optional
-        None: as many as make about 1,500 steps, 15 to 60.
+        None: as many as make about 600 steps, 10 to 60.
     members : int
         Networks that are trained alike from different random numbers; their outputs are averaged.
     rate, weight_decay : float
         Of AdamW with a one-cycle rate.
     guest_dropout : float
-        Share of the rows for which, in each epoch, guests are dropped at random, so that the model copes with absent ones.
+        Share of the rows that are there once more with guests left out at random, so that the model copes with absent ones.
     """
 
     name: ClassVar[str] = "mlp"
     facts: ClassVar[Facts] = Facts()
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: tuple[int, ...] = (96, 48)
     epochs: int | None = None
     members: int = 2
     rate: float = 4e-3
-    weight_decay: float = 0.05
+    weight_decay: float = 0.2
     guest_dropout: float = 0.1
     scale_: Tensors = field(default_factory=dict, init=False, repr=False)  # mean and spread of each column
     networks_: tuple[nn.Sequential, ...] = field(default=(), init=False, repr=False)
@@ -65,15 +64,33 @@ class MlpModel(HostModel):
         self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
     ) -> list[Epoch]:
         """Train each network on all rows; on the CPU, where so little is done soonest."""
+        return self._train(examples, dims, n_outputs, rng, self.members)
+
+    def fit_watched(
+        self,
+        examples: Examples,
+        held: Examples,
+        dims: Sequence[int],
+        n_outputs: int,
+        rng: np.random.Generator,
+        device: torch.device,
+    ) -> list[Epoch]:
+        """Train one network: enough to be judged by."""
+        return self._train(examples, dims, n_outputs, rng, 1)
+
+    def _train(
+        self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, members: int
+    ) -> list[Epoch]:
         self.dims_, self.networks_ = tuple(dims), ()
+        examples = repeated(examples, self.guest_dropout, rng)
         table = with_marks(examples.own, examples.values, examples.present, dims)
         mean, spread = table.mean(axis=0), table.std(axis=0)
         mean[table.shape[1] - len(dims) :] = 0  # marks stay as they are, and so do columns of one value
         spread[table.shape[1] - len(dims) :] = 1
         self.scale_ = {"mean": mean, "spread": np.where(spread > 1e-6, spread, 1).astype(np.float32)}
-        rows = torch.from_numpy(self._scaled(table))
+        rows = torch.from_numpy(self._inputs(table, examples.present))
         training, history = self.training(len(table)), list[Epoch]()
-        for _ in range(self.members):
+        for _ in range(members):
             with torch_seeded(rng):
                 network = mlp(table.shape[1], self.hidden, n_outputs)
                 history = trainer(self._problem(network, rows, examples), training, rng).run()
@@ -83,19 +100,11 @@ class MlpModel(HostModel):
     def training(self, n_rows: int) -> Training:
         """Return how it trains on so many rows."""
         batch = int(np.clip(n_rows // 16, 16, 128))
-        epochs = self.epochs or int(np.clip(round(1500 * batch / n_rows), 15, 60))
+        epochs = self.epochs or int(np.clip(round(600 * batch / n_rows), 10, 60))
         return Training(epochs, batch, self.rate, self.weight_decay, "one-cycle", "adamw")
 
     def _problem(self, network: nn.Sequential, rows: Tensor, examples: Examples) -> Problem:
-        width, n_guests = rows.shape[1] - sum(self.dims_) - len(self.dims_), len(self.dims_)
         target, weight = torch.from_numpy(examples.target), examples.weight
-
-        def change(own: Tensor) -> list[Tensor]:
-            present = drop_guests(own[:, own.shape[1] - n_guests :], self.guest_dropout)
-            held = torch.repeat_interleave(present, torch.tensor(self.dims_), dim=1)
-            values = own[:, width : own.shape[1] - n_guests] * held
-            return [torch.cat([own[:, :width], values, present], dim=1)]
-
         return Problem(
             network,
             [rows],
@@ -103,22 +112,22 @@ class MlpModel(HostModel):
             LabelLoss(),
             "the host model 'mlp'",
             weight=None if weight is None else torch.from_numpy(weight).float(),
-            change=change if n_guests else None,
         )
 
-    def _scaled(self, table: Rows) -> Rows:
-        return ((table - self.scale_["mean"]) / self.scale_["spread"]).astype(np.float32)
+    def _inputs(self, table: Rows, present: Rows) -> Rows:
+        """Return the columns standardised; an absent guest's values are as they are on average."""
+        scaled = ((table - self.scale_["mean"]) / self.scale_["spread"]).astype(np.float32)
+        end = table.shape[1] - len(self.dims_)
+        scaled[:, end - sum(self.dims_) : end] *= np.repeat(present > 0, self.dims_, axis=1)
+        return scaled
 
     def outputs(self, own: Rows, values: Rows, present: Rows, device: torch.device) -> Rows:
         """Average the networks' outputs."""
         if not self.networks_:
             raise InputError("This MlpModel has not been trained yet; call fit first.")
-        table = self._scaled(with_marks(own, values, present, self.dims_))
-        held = np.repeat(present > 0, self.dims_, axis=1)
-        start, end = own.shape[1], table.shape[1] - present.shape[1]
-        table[:, start:end] *= held  # an absent guest's values are as they are on average
+        table = self._inputs(with_marks(own, values, present, self.dims_), present)
         found = [apply(network, table, torch.device("cpu")) for network in self.networks_]
-        return np.mean(found, axis=0, dtype=np.float32)
+        return np.asarray(np.mean(found, axis=0), dtype=np.float32)
 
     def state(self) -> Tensors:
         """Return scales and weights."""

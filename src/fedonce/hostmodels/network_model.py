@@ -26,6 +26,7 @@ from fedonce.training.losses import LabelLoss
 from fedonce.training.networks import check_weights, code_sizes
 from fedonce.training.settings import Epoch, Training
 from fedonce.training.stored import check_lengths, restored_settings, settings_of
+from fedonce.training.threads import network_work
 
 
 @dataclass(eq=False)
@@ -74,6 +75,15 @@ class NetworkModel(HostModel):
             own = np.random.default_rng(rng.integers(2**63))
             self.network_ = with_and_without(examples, self.network_, recipe, train, own)
         return history
+
+    def work(self, examples: Examples, n_outputs: int) -> float:
+        """Return about how many operations a training takes."""
+        recipe, n_rows = self._find(examples.own.shape[1:]), len(examples.own)
+        with torch.device("meta"):
+            made = network.build(examples.own.shape[1:], [examples.values.shape[1]], n_outputs, recipe)
+        training = recipe.training(n_rows)
+        steps = training.epochs * n_rows / training.batch
+        return 3 * recipe.members * steps * network_work(made, examples.own.shape[1:], training.batch)
 
     def fit_private(
         self,

@@ -123,6 +123,18 @@ class TreesModel(HostModel):
             self.gaps_ = self._grow(self._settings(more) | hasty, more, n_trees)
         return []
 
+    def work(self, examples: Examples) -> float:
+        """Return about how many operations it takes to grow all trees, once their number is known."""
+        per_tree = self._work(len(examples.own), self._leaves(len(examples.own)))
+        grown = (1 + HASTE + (3 if self._inputs().dims else 0)) * (self.n_trees_ or FEW_TREES)
+        return per_tree * grown * max(1, self._inputs().n_outputs - 1)
+
+    def _work(self, n_rows: int, leaves: int) -> float:
+        return OPERATIONS * n_rows * self._n_columns() * math.log2(leaves)
+
+    def _leaves(self, n_rows: int) -> int:
+        return self.leaves or int(np.clip(n_rows // 100, 31, 255))
+
     def _most(self) -> int:
         return max(1, self.trees // HASTE)
 
@@ -135,8 +147,7 @@ class TreesModel(HostModel):
         task: dict[str, Any] = {"objective": "regression" if examples.target.dtype.kind == "f" else "binary"}
         if n_outputs > 2:
             task = {"objective": "multiclass", "num_class": n_outputs}
-        leaves = self.leaves or int(np.clip(n_rows // 100, 31, 255))
-        work = OPERATIONS * n_rows * self._n_columns() * math.log2(leaves)
+        leaves = self._leaves(n_rows)
         return task | {
             "learning_rate": self.rate,
             "num_leaves": leaves,
@@ -146,7 +157,7 @@ class TreesModel(HostModel):
             "feature_fraction_bynode": self.column_share,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": 0 if pays(work) else 1,
+            "num_threads": 0 if pays(self._work(n_rows, leaves)) else 1,
             "verbose": -1,
         }
 
