@@ -21,7 +21,7 @@ def splits(target: NDArray[np.generic], rng: np.random.Generator) -> tuple[Split
     rare = _rarest(target)
     if n_rows >= FEW:
         most = min(HELD_SHARE, MOST_HELD / n_rows)
-        by = target if rare >= 2 else None
+        by = target if target.dtype.kind != "f" and rare >= 2 else None
         learn, held = train_test_split(np.arange(n_rows), test_size=most, random_state=seed, stratify=by)
         return (Split(np.sort(learn), np.sort(held)),)
     if target.dtype.kind == "f":

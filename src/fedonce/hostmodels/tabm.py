@@ -24,7 +24,7 @@ from fedonce.training.settings import Epoch, Training
 from fedonce.training.trainer import trainer
 
 LARGEST_NORM = 1.0  # of a step's gradient
-MOST_EPOCHS = 40
+MOST_EPOCHS, MOST_ON_GPU = 40, 100
 ROW_VISITS = 10_000_000  # rows times epochs, beyond which a large table is gone over less often
 ON_CPU = Shape(heads=4, width=128, layers=2, bins=48, embedding=8, dropout=0.0)
 ON_GPU = Shape(heads=32, width=512, layers=2, bins=48, embedding=16, dropout=0.1)
@@ -88,7 +88,8 @@ class TabMModel(HostModel):
         n_rows = len(examples.own)
         with torch_seeded(rng):
             network = TabM.of(examples, dims, n_outputs, self._shape(device)).to(device)
-            history = trainer(self._problem(network, examples, device), self.training(n_rows), rng).run()
+            training = self.training(n_rows, MOST_EPOCHS if device.type == "cpu" else MOST_ON_GPU)
+            history = trainer(self._problem(network, examples, device), training, rng).run()
         self.network_ = network.cpu().eval()
         return history
 
@@ -112,10 +113,10 @@ class TabMModel(HostModel):
             row_work=network.size.work(1),
         )
 
-    def training(self, n_rows: int) -> Training:
+    def training(self, n_rows: int, most_epochs: int = MOST_EPOCHS) -> Training:
         """Return how it trains on so many rows."""
         batch = self.batch or int(np.clip(n_rows // 32, 32, 512))
-        epochs = self.epochs or int(np.clip(ROW_VISITS // n_rows, 5, MOST_EPOCHS))
+        epochs = self.epochs or int(np.clip(ROW_VISITS // n_rows, 5, most_epochs))
         return Training(epochs, batch, self.rate, self.weight_decay, "one-cycle", "adamw")
 
     def _shape(self, device: torch.device) -> Shape:
