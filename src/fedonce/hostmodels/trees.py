@@ -23,7 +23,10 @@ from fedonce.training.threads import pays
 HELD = 1 / 6  # of the training rows, to find by them how many trees there should be
 LEAST_HELD = 10  # rows by which that can be found
 FEW_TREES = 100  # where it cannot
-HASTE = 4  # so many times the rate, and fewer trees, to find that, and for rows that a guest does not have
+HASTE, MORE_HASTE = (
+    2,
+    4,
+)  # so many times the rate, and fewer trees: to find that, and for rows that a guest does not have
 OPERATIONS = 16  # that adding a number to a histogram takes about as long as
 Ask = Callable[[Forest, Rows, int], NDArray[np.float64]]
 
@@ -99,7 +102,7 @@ class TreesModel(HostModel):
         import lightgbm
 
         self.inputs_, self.gaps_ = Inputs(examples.own.shape[1:], tuple(dims), n_outputs), None
-        settings = self._settings(examples) | self._hasty(rng)
+        settings = self._settings(examples) | self._hasty(rng, HASTE)
         rows, others = self._rows(examples, settings), self._rows(held, settings)
         others.set_reference(rows)
         stop = lightgbm.early_stopping(max(1, self.patience // HASTE), verbose=False)
@@ -114,18 +117,19 @@ class TreesModel(HostModel):
         """Grow trees from all rows: as many as were best, and more in proportion as each learns less; and those for gaps."""
         self.inputs_ = Inputs(examples.own.shape[1:], tuple(dims), n_outputs)
         n_trees = min(self._most(), FEW_TREES // HASTE) if self.n_trees_ is None else self.n_trees_
-        hasty = self._hasty(rng)
-        self.forest_ = self._grow(self._settings(examples) | {"seed": hasty["seed"]}, examples, HASTE * n_trees)
+        settings = self._settings(examples)
+        self.forest_ = self._grow(settings | self._hasty(rng, 1), examples, HASTE * n_trees)
         self.gaps_ = None
         if dims:
             more = joined(without_guests(examples, rng), without_guests(examples, rng))
-            self.gaps_ = self._grow(self._settings(more) | hasty, more, n_trees)
+            fewer = max(1, HASTE * n_trees // MORE_HASTE)
+            self.gaps_ = self._grow(settings | self._hasty(rng, MORE_HASTE), more, fewer)
         return []
 
     def work(self, examples: Examples) -> float:
         """Return about how many operations it takes to grow all trees, once their number is known."""
         per_tree = self._work(len(examples.own), self._leaves(len(examples.own)))
-        grown = (1 + HASTE + (2 if self._inputs().dims else 0)) * (self.n_trees_ or FEW_TREES)
+        grown = (1 + HASTE + (1 if self._inputs().dims else 0)) * (self.n_trees_ or FEW_TREES)
         return per_tree * grown * max(1, self._inputs().n_outputs - 1)
 
     def _work(self, n_rows: int, leaves: int) -> float:
@@ -137,8 +141,8 @@ class TreesModel(HostModel):
     def _most(self) -> int:
         return max(1, self.trees // HASTE)
 
-    def _hasty(self, rng: np.random.Generator) -> dict[str, Any]:
-        return {"seed": int(rng.integers(2**31)), "learning_rate": min(1.0, HASTE * self.rate)}
+    def _hasty(self, rng: np.random.Generator, haste: int) -> dict[str, Any]:
+        return {"seed": int(rng.integers(2**31)), "learning_rate": min(1.0, haste * self.rate)}
 
     def _settings(self, examples: Examples) -> dict[str, Any]:
         """Return LightGBM's parameters."""
