@@ -164,7 +164,22 @@ class Host(HostAttributes):
 
         `matching` says how the rows of messages are found; None: as the host was made.
         """
-        own, matching = Table.of(table), matching or self.matching
+        own = Table.of(table)
+        examples, trained = self._gather(own, label, messages, matching or self.matching)
+        rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
+        model, dims = self.new_model(), list(trained.dims.values())
+        try:
+            history = model.train(examples, dims, trained.n_outputs, rng, device, self.purse)
+        finally:  # what was spent stays spent, whatever happened
+            self._include_spent()
+        self.adopt(replace(trained, model=model, ledger=self.ledger))
+        logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
+        return history
+
+    def _gather(
+        self, own: Table, label: Any, messages: Sequence[Representation], matching: Matching
+    ) -> tuple[Examples, HostState]:
+        """Check what a training is given; return what to learn from, and what there is to know of the model beside it."""
         targets = self.targets(label, own.n_rows)
         check_decoded(messages)
         self._check_names(messages)
@@ -186,20 +201,7 @@ class Host(HostAttributes):
             trained_overlap=overlap,
             seen={each.party: Seen.of(each) for each in messages if self.ledger is None and each.spent is None},
         )
-        history = self._train(examples, trained)
-        logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
-        return history
-
-    def _train(self, examples: Examples, trained: HostState) -> list[Epoch]:
-        """Train a model, and take over what there is to know of it."""
-        rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
-        model, dims = self.new_model(), list(trained.dims.values())
-        try:
-            history = model.train(examples, dims, trained.n_outputs, rng, device, self.purse)
-        finally:  # what was spent stays spent, whatever happened
-            self._include_spent()
-        self.adopt(replace(trained, model=model, ledger=self.ledger))
-        return history
+        return examples, trained
 
     def new_model(self) -> HostModel:
         """Return an untrained model with the host's settings."""
