@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 import fedonce
+from tests.test_layers import LEVEL
 
 SOURCE = Path(fedonce.__file__).parent
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-ROOM = re.compile(r"^\| \d* ?\| `([\w/.]+)` \| (.*) \|$", re.MULTILINE)
+ROOM = re.compile(r"^\| (\d*) ?\| `([\w/.]+)` \| (.*) \|$", re.MULTILINE)
 MODULE = re.compile(r"`([\w/]+\.py)`")
 PATH = re.compile(r"`((?:[\w.]+/)+[\w.]*|[\w/.]+\.(?:py|md|toml))`")
 LINK = re.compile(r"\]\(([\w/.-]+)")
 
-ROOMS = dict(ROOM.findall(TEXT))
+ROOMS = {room: text for _, room, text in ROOM.findall(TEXT)}
 ELSEWHERE = ROOM.sub("", TEXT)
 
 
@@ -36,6 +37,14 @@ def test_every_room_has_a_line():
     packages = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")} | {"federation/flare/"}
     modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py"}
     assert set(ROOMS) == packages | modules
+
+
+def test_every_room_is_in_its_layer():
+    level, found = 0, {}
+    for number, room, _ in ROOM.findall(TEXT):
+        level = int(number or level)
+        found["fedonce." + room.removesuffix(".py").strip("/").replace("/", ".")] = level
+    assert found == {room: level for room, level in LEVEL.items() if room != "fedonce"}
 
 
 @pytest.mark.parametrize("name", sorted({*PATH.findall(ELSEWHERE), *LINK.findall(ELSEWHERE)}))
