@@ -282,7 +282,7 @@ class Host(HostAttributes):
     def outputs(
         self, table: Any, messages: Sequence[Representation], matching: Matching | None = None
     ) -> NDArray[np.float64]:
-        """Return a probability per class, or a number, a row; a guest without a message is zeros."""
+        """Return for each row a probability per class, or a number; a guest without a message is zeros."""
         return self.answers(table, messages, matching)[0]
 
     def answers(
