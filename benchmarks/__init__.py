@@ -34,11 +34,13 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         "times the way of single messages and rounds in a running federation",
         (
             "fedonce.federation.collecting",
+            "fedonce.federation.engine",
             "fedonce.federation.flare.engine",
             "fedonce.federation.flare.host_steps",
             "fedonce.federation.flare.kits",
             "fedonce.federation.flare.site_processes",
             "fedonce.federation.flare.sites",
+            "fedonce.federation.report",
             "fedonce.federation.request",
             "fedonce.federation.runfile",
             "fedonce.federation.status",
