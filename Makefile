@@ -26,11 +26,11 @@ test: $(VENV)/.test $(VENV)/.xgboost
 
 # Real servers and guests as processes on loopback: one test for each thing that only they can show.
 test-federation: $(VENV)/.test
-	$(BIN)/python -m pytest tests/federation -m "federation and not slow_federation" -n 2 --dist loadfile --durations=10
+	$(BIN)/python -m pytest tests -m "federation and not slow_federation" -n 2 --dist loadfile --durations=10
 
 # All of them, killed and frozen at every stage: twenty minutes. Before a release, and after changes to federation/flare.
 test-federation-all: $(VENV)/.test
-	$(BIN)/python -m pytest tests/federation -m federation -n 2 --dist loadfile --durations=10
+	$(BIN)/python -m pytest tests -m federation -n 2 --dist loadfile --durations=10
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

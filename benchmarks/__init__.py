@@ -10,7 +10,12 @@ Only documented names of the library are imported: those of `fedonce` itself and
 INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     "methods/splitnn.py": (
         "times each guest apart in every round, which the estimators do not tell",
-        ("fedonce.data.table", "fedonce.engine.local", "fedonce.rounds.split_learning"),
+        (
+            "fedonce.data.table",
+            "fedonce.engine.local",
+            "fedonce.messages.received",
+            "fedonce.rounds.split_learning",
+        ),
     ),
     "kept_variance.py": ("looks at a guest's rows as they are after preparation", ("fedonce.data.table",)),
     "privacy_loss.py": (
@@ -23,24 +28,23 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "speed/dpsgd.py": (
         "times one step of the training loop",
-        (
-            "fedonce.privacy.budget",
-            "fedonce.training.closedform",
-            "fedonce.training.loop",
-            "fedonce.training.networks",
-            "fedonce.training.settings",
-        ),
+        ("fedonce.privacy.budget", "fedonce.training.loop", "fedonce.training.steps"),
     ),
     "speed/federation.py": (
         "times the way of single messages and rounds in a running federation",
         (
+            "fedonce.federation.collecting",
+            "fedonce.federation.engine",
             "fedonce.federation.flare.engine",
             "fedonce.federation.flare.host_steps",
             "fedonce.federation.flare.kits",
+            "fedonce.federation.flare.site_processes",
             "fedonce.federation.flare.sites",
+            "fedonce.federation.report",
             "fedonce.federation.request",
             "fedonce.federation.runfile",
             "fedonce.federation.status",
+            "fedonce.messages.received",
         ),
     ),
     "speed/federation_simulator.py": (

@@ -281,7 +281,7 @@ def _total(parts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 
 def _bins(columns: NDArray[np.float32]) -> int:
-    """Return the bins of a party's columns: their distinct values, 256 a column at most."""
+    """Return the bins of a party's columns: their distinct values, 256 per column at most."""
     return sum(min(BINS, len(np.unique(column[~np.isnan(column)]))) for column in columns.T)
 
 

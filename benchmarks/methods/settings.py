@@ -50,7 +50,7 @@ def learner(problem: Problem, config: Config, guest: str) -> Any:
 
 
 def dim(problem: Problem, config: Config) -> int:
-    """Return how many values a guest sends a row."""
+    """Return how many values a guest sends per row."""
     return int(preset(problem)["dim"]) if config.settings == "paper" else config.dim
 
 

@@ -17,10 +17,11 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import psutil
@@ -30,9 +31,11 @@ import pyarrow.parquet as pq
 import fedonce
 from benchmarks import store
 from fedonce.federation.collecting import Terms
+from fedonce.federation.engine import RoundsFederationEngine
 from fedonce.federation.flare import host_steps, site_processes, sites
 from fedonce.federation.flare.engine import NvflareEngine
 from fedonce.federation.flare.kits import Kit, make_kits, open_kit
+from fedonce.federation.report import FederationReport
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.status import GuestStatus
@@ -158,15 +161,29 @@ def collect(kit: Kit, asked: dict[str, Request], folder: Path) -> tuple[dict[str
     return received, time.perf_counter() - began, beyond
 
 
-def rounds(rows: int = 5000, dim: int = 16, batch: int = 256, count: int = 300) -> dict[str, Any]:
-    """Train by a run file with rounds, and time them."""
+def time_rounds(train: Callable[[], FederationReport]) -> dict[str, Any]:
+    """Train with rounds, and return what they took."""
     times: list[float] = []
-    forward = NvflareEngine.forward
+    forward = RoundsFederationEngine.forward
 
-    def timed(engine: NvflareEngine) -> dict[str, Received]:
+    def timed(engine: RoundsFederationEngine) -> dict[str, Received]:
         times.append(time.perf_counter())
         return forward(engine)
 
+    with patch.object(RoundsFederationEngine, "forward", timed):
+        report = train().as_json()
+    spent = times[-1] - times[0]
+    return {
+        "rounds": report["rounds"],
+        "seconds": spent,
+        "rounds_a_second": (len(times) - 1) / spent,
+        "wire_bytes": report["wire bytes"],
+        "lost": report["lost in rounds"],
+    }
+
+
+def rounds(rows: int = 5000, dim: int = 16, batch: int = 256, count: int = 300) -> dict[str, Any]:
+    """Train by a run file with rounds, and time them."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         with federation(folder, rows, 20) as kit:
@@ -177,24 +194,9 @@ def rounds(rows: int = 5000, dim: int = 16, batch: int = 256, count: int = 300) 
                 f'learner = "pca"\ndim = {dim}\nhost_epochs = 1\ntask = "classification"\n'
                 f"rounds = {{rounds = {count}, batch = {batch}}}\n"
             )
-            NvflareEngine.forward = timed  # type: ignore[method-assign]
-            try:
-                told = host_steps.fit(
-                    RunFile.read(file), kit.path, folder / "out", lambda status: None, lambda line: None
-                ).told
-            finally:
-                NvflareEngine.forward = forward  # type: ignore[method-assign]
-    spent = times[-1] - times[0]
-    return {
-        "guests": len(GUESTS),
-        "rounds": told["rounds"],
-        "batch": batch,
-        "dim": dim,
-        "seconds": spent,
-        "rounds_a_second": (len(times) - 1) / spent,
-        "wire_bytes": told["wire bytes"],
-        "lost": told["lost in rounds"],
-    }
+            run, out = RunFile.read(file), folder / "out"
+            found = time_rounds(lambda: host_steps.fit(run, kit.path, out, lambda status: None, lambda line: None))
+    return {"guests": len(GUESTS), "batch": batch, "dim": dim} | found
 
 
 PARTS = {

@@ -87,11 +87,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=4)
     options = parser.parse_args()
     runs = [simulate(int(guests), options.rows, options.threads) for guests in options.guests.split(",")]
-    print("guests  answered  payload bytes  message bytes  wire bytes  a guest  seconds")
+    print("guests  answered  payload bytes  message bytes  wire bytes  per guest  seconds")
     for run in runs:
         print(
             f"{run['guests']:6}  {run['answered']:8}  {run['payload_bytes']:13,}  {run['bytes']:13,}  {run['wire_bytes']:10,}  "
-            f"{run['bytes'] / run['guests']:7,.1f}  {run['seconds']:7.0f}"
+            f"{run['bytes'] / run['guests']:9,.1f}  {run['seconds']:7.0f}"
         )
     RESULTS.write_text(json.dumps({**store.origin("cpu"), "runs": runs}, indent=2) + "\n")
     print(f"written to {RESULTS}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import closing, nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,8 +88,8 @@ def test_training_and_prediction_are_the_same_as_by_hand(way):
     with opened(way.engine()) as engine:
         fitted = protocol.fit(host, way.own, way.label, engine)
     with opened(way.predicting(engine)) as asked:
-        host.agreed = getattr(way, "agreed", ())
-        prediction = protocol.predict(host, way.first(way.own), asked)
+        matching = replace(host.matching, agreed=getattr(way, "agreed", ()))
+        prediction = protocol.predict(host, way.first(way.own), asked, matching)
     guests = {name: ways.a_guest(name) for name in GUESTS}
     sent = [guest.learn(way.tables[name]) for name, guest in guests.items()]
     by_hand.aggregate(way.own, way.label, sent)

@@ -20,7 +20,7 @@ from fedonce.federation.collecting import Terms
 from fedonce.federation.engine import RoundsFederationEngine
 from fedonce.federation.request import Request
 from fedonce.federation.tables import GuestTables
-from fedonce.jobs import steps
+from fedonce.jobs.settings import estimator_seed
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, Host
 from fedonce.rounds.settings import Rounds
@@ -34,7 +34,7 @@ from tests.federation.pretended import Clock
 
 RUN, GUESTS, ABSENT = "june", ("shop", "telco"), "cinema"
 ROWS, NEW = 160, 40
-SEED = steps.estimator_seed(0)
+SEED = estimator_seed(0)
 
 
 def write_tables(folder: Path) -> None:

@@ -22,7 +22,7 @@ README = (HERE / "README.md").read_text()
 STEPS = re.findall(r"^(?:sh (\w+)\.sh ([\w-]+)|cp (\S+) (\S+))", README, re.MULTILINE)
 
 
-# Starting Python and torch anew costs seconds a step, so these run here, the lines of the scripts one by one.
+# Starting Python and torch anew costs seconds per step, so these run here, the lines of the scripts one by one.
 IN_PROCESS = {
     "look",
     "learn",

@@ -19,9 +19,9 @@ from fedonce.federation.workplace import Failed, Refused
 
 @dataclass
 class Job:
-    """A request at its guest; `told` None: nobody is there."""
+    """A request at its guest; `claims` None: nobody is there."""
 
-    told: dict[str, Any] | None = None
+    claims: dict[str, Any] | None = None
     message: bytes = b""
     rounds: RoundsResponder | None = None
     replies: dict[int, Reply] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class MemoryTransport:
     def look(self, guest: str, job: str) -> Seen:
         if job not in self.jobs:
             return Seen("gone")
-        told = self.jobs[job].told
-        return Seen("queued") if told is None else Seen("running", told)
+        claims = self.jobs[job].claims
+        return Seen("queued") if claims is None else Seen("running", claims)
 
     def take(self, guest: str, job: str, path: Path, limit: int) -> bool:
         path.write_bytes(self.jobs[job].message[: limit + 1])
@@ -77,7 +77,7 @@ class MemoryTransport:
             except (Refused, Failed) as error:
                 found.replies[turn] = Reply("refused", reason=str(error))
             if word["word"] == "close":
-                found.told = {"state": "closed", "done": True, "wire": 1}
+                found.claims = {"state": "closed", "done": True, "wire": 1}
         return True
 
     def fetch(self, guest: str, job: str, turn: int) -> Reply | None:

@@ -51,18 +51,18 @@ def _then(after: float, last: Seen, state: str = "learning") -> Callable[[float]
     return seen
 
 
-def sends(data: bytes, after: float = 5.0, **told: Any) -> Play:
+def sends(data: bytes, after: float = 5.0, **claims: Any) -> Play:
     """Answer while the job runs."""
-    return Play(_then(after, Seen("running", {"state": "sent", "done": True, **told})), data)
+    return Play(_then(after, Seen("running", {"state": "sent", "done": True, **claims})), data)
 
 
 def refuses(reason: str, after: float = 5.0) -> Play:
     return Play(_then(after, Seen("running", {"state": "refused", "done": True, "reason": reason})))
 
 
-def ends(after: float = 5.0, data: bytes | None = None, how: str = "completed", **told: Any) -> Play:
+def ends(after: float = 5.0, data: bytes | None = None, how: str = "completed", **claims: Any) -> Play:
     """End, with what the guest said last and its file, if any."""
-    return Play(_then(after, Seen("ended", how=how)), data, Left(told, data is not None))
+    return Play(_then(after, Seen("ended", how=how)), data, Left(claims, data is not None))
 
 
 def never() -> Play:

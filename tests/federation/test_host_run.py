@@ -66,6 +66,10 @@ class Bank:
 
 @pytest.fixture
 def bank(tmp_path):
+    return a_bank(tmp_path)
+
+
+def a_bank(tmp_path) -> Bank:
     shop = tmp_path / "shop"
     shop.mkdir()
     responder = a_responder(shop, N, policy="max_rounds = 100\nmax_align_rows = 1000\n")

@@ -61,7 +61,7 @@ def explain(
     score : callable
         From own rows, the guests' values and who is present to how well the host predicts; higher is better.
     own, values, present : array
-        The host's prepared rows, the guests' values side by side, and 1 or 0 a guest.
+        The host's prepared rows, the guests' values side by side, and 1 or 0 per guest.
     dims : dict
         Guests, in the order of `values`, to how many values each has.
     host : str

@@ -153,7 +153,7 @@ def _goal(name: Hashable, column: NDArray[Any], n_held: int) -> _Goal | ColumnLe
 
 @dataclass(frozen=True)
 class _Goal:
-    """A column that is attacked: what the attacker is told (of categories, a column each), and what is to be rebuilt."""
+    """A column that is attacked: what the attacker is told (for categories, one column each), and what is to be rebuilt."""
 
     name: Hashable
     kind: str

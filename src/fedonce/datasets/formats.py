@@ -291,7 +291,7 @@ def _latin1(text: Any, encoding: Any = "latin1") -> bytes:
 
 
 def read_cifar_batch(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Read a batch of CIFAR-10's python version: images, a row each, and labels."""
+    """Read a batch of CIFAR-10's python version: images, one per row, and labels."""
     try:
         batch = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
     except Exception as error:  # a hostile pickle may raise anything

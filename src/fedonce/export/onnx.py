@@ -139,7 +139,7 @@ def _about(host: Host) -> str:
     guests = ", ".join(f"{name} ({dim})" for name, dim in host.dims.items())
     told = (
         f" Input 'values': float32, what guests sent, side by side: {guests}; zeros where a guest is absent. Input 'present': "
-        "float32, 1 or 0 a guest."
+        "float32, 1 or 0 per guest."
         if guests
         else ""
     )

@@ -157,8 +157,8 @@ class Collector(Generic[Content]):
         seen = self.queue.look(status)
         if seen.phase == "ended":
             self._collect_ended(status, seen.how, began)
-        elif seen.phase == "running" and seen.told is not None:
-            self._collect_running(status, seen.told, began)
+        elif seen.phase == "running" and seen.claims is not None:
+            self._collect_running(status, seen.claims, began)
         elif seen.phase == "running" and self._is_silent(status):  # its process is gone, and nobody has noticed
             self.queue.stop(status)
             self._conclude(status, Left({"reason": "the job did not answer"}), began)
@@ -166,16 +166,16 @@ class Collector(Generic[Content]):
     def _is_silent(self, status: GuestStatus) -> bool:
         return self.clock() - status.heard > self.terms.silence
 
-    def _collect_running(self, status: GuestStatus, told: Mapping[str, Any], began: float) -> None:
+    def _collect_running(self, status: GuestStatus, claims: Mapping[str, Any], began: float) -> None:
         """Take what a running job has; that a job ends takes seconds for which nobody has to wait."""
         assert status.job is not None
-        if told["state"] == "sent":
+        if claims["state"] == "sent":
             if self.transport.take(status.guest, status.job, self._part(status), self.terms.max_message):
-                self._conclude(status, Left(told, here=True), began)
-        elif told.get("done"):
-            if told["state"] == "silent":
+                self._conclude(status, Left(claims, here=True), began)
+        elif claims.get("done"):
+            if claims["state"] == "silent":
                 self.queue.stop(status)  # else it would wait for the guest's process
-            self._conclude(status, Left(told), began)
+            self._conclude(status, Left(claims), began)
 
     def _collect_ended(self, status: GuestStatus, how: str, began: float) -> None:
         """Take what an ended job left behind."""
@@ -185,22 +185,22 @@ class Collector(Generic[Content]):
             return  # try again: the server may have had no time
         left = left or Left()
         why = f"the job ended without an answer ({how})"
-        self._conclude(status, Left({"reason": why} | dict(left.told), left.here), began)
+        self._conclude(status, Left({"reason": why} | dict(left.claims), left.here), began)
 
     def _conclude(self, status: GuestStatus, left: Left, began: float) -> None:
         """Note how a job went; without an answer, the guest is asked again."""
         self.queue.release(status)
-        told, state = left.told, left.told.get("state")
-        status.wire, status.seconds = whole(told.get("wire")), seconds(told.get("seconds"))
+        claims, state = left.claims, left.claims.get("state")
+        status.wire, status.seconds = whole(claims.get("wire")), seconds(claims.get("seconds"))
         if state == "sent" and left.here:
             status.waited = round(self.clock() - began, 3)
             self._receive(status)
         elif state == "refused":
-            self.queue.note(status, "refused", plain(told.get("reason")))
+            self.queue.note(status, "refused", plain(claims.get("reason")))
         else:
             status.again = self.clock() + min(RETRY_SECONDS * 2.0 ** min(max(status.tries - 1, 0), 10), LONGEST_RETRY)
             gone = "it went silent" if state == "silent" else "its answer was lost"
-            status.failure = plain(told.get("reason")) or gone
+            status.failure = plain(claims.get("reason")) or gone
             self.queue.note(status, "failed", status.failure)
         self.queue.write_down(status)
 

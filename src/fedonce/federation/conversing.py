@@ -104,14 +104,14 @@ class Conversation:
         """See whether a guest is ready for rounds, or will not be."""
         if status.job is None:
             return
-        seen, told = self.queue.look(status), None
-        if seen.phase == "running" and seen.told is not None and seen.told.get("done"):
-            told = seen.told
+        seen, claims = self.queue.look(status), None
+        if seen.phase == "running" and seen.claims is not None and seen.claims.get("done"):
+            claims = seen.claims
         elif seen.phase == "ended" and status.job is not None:
             left = self.transport.left(status.guest, status.job, self._part(status))
-            told = {} if left is None else left.told
-        if told is not None:
-            status.state, status.reason = "refused", plain(told.get("reason")) or "its job for rounds ended"
+            claims = {} if left is None else left.claims
+        if claims is not None:
+            status.state, status.reason = "refused", plain(claims.get("reason")) or "its job for rounds ended"
 
     def _part(self, status: GuestStatus) -> Path:
         return self.queue.folder / f".{status.fingerprint}.part"
@@ -122,9 +122,9 @@ class Conversation:
         waiting = dict(self.live)
         while waiting and self.queue.clock() < end:
             for name, status in list(waiting.items()):
-                told = None if status.job is None else self.queue.look(status).told
-                if told is not None and told.get("done"):
-                    self.wire[name] = whole(told.get("wire")) or 0
+                claims = None if status.job is None else self.queue.look(status).claims
+                if claims is not None and claims.get("done"):
+                    self.wire[name] = whole(claims.get("wire")) or 0
                     del waiting[name]
             self.sleep(LAST_PAUSE)
 

@@ -79,17 +79,17 @@ class JobQueue:
         """See how a guest's job goes, and note what it says."""
         assert status.job is not None
         seen = self.transport.look(status.guest, status.job)
-        told = seen.told if seen.told is not None and isinstance(seen.told.get("state"), str) else None
+        claims = seen.claims if seen.claims is not None and isinstance(seen.claims.get("state"), str) else None
         if seen.phase == "gone":
             status.job = None
-        if seen.phase in ("away", "gone", "queued") or told is not None:  # nobody is silent whom nobody can hear
+        if seen.phase in ("away", "gone", "queued") or claims is not None:  # nobody is silent whom nobody can hear
             status.heard = self.clock()
         if seen.phase == "queued":
             self.note(status, "queued")
-        elif told is not None and not told.get("done"):
-            word = told["state"] if told["state"] in KNOWN_STATES else "starting"
-            self.note(status, word, epoch=(whole(told.get("epoch")), whole(told.get("epochs"))))
-        return Seen(seen.phase, told, seen.how)
+        elif claims is not None and not claims.get("done"):
+            word = claims["state"] if claims["state"] in KNOWN_STATES else "starting"
+            self.note(status, word, epoch=(whole(claims.get("epoch")), whole(claims.get("epochs"))))
+        return Seen(seen.phase, claims, seen.how)
 
     def stop(self, status: GuestStatus) -> None:
         """End a job. One that cannot be ended now stays written down: who starts again finds it."""

@@ -4,9 +4,9 @@ A `Transport` knows nothing of deadlines, retries or messages: those are the bus
 on its way is a *job*, known by a name that the transport gives. No call but `connect` raises because of the connection: who is
 away may come back, and the caller's deadline ends all waiting.
 
-What a guest tells of itself (`Seen.told`, `Left.told`) is whatever came over the wire: a mapping of "state", "done", "reason",
-"epoch", "epochs", "wire" (bytes) and "seconds", each of which may be missing or odd. The state of a job that is done is "sent",
-"refused", "failed" or "silent".
+What a guest claims of itself (`Seen.claims`, `Left.claims`) is whatever came over the wire: a mapping of "state", "done",
+"reason", "epoch", "epochs", "wire" (bytes) and "seconds", each of which may be missing or odd. The state of a job that is done is
+"sent", "refused", "failed" or "silent".
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Phase = Literal["away", "gone", "queued", "running", "ended"]
 
 @dataclass(frozen=True)
 class Seen:
-    """How a job goes; `told` is what its guest says while it runs (None: nothing), `how` a word for how it ended."""
+    """How a job goes; `claims` is what its guest says while it runs (None: nothing), `how` a word for how it ended."""
 
     phase: Phase
-    told: Mapping[str, Any] | None = None
+    claims: Mapping[str, Any] | None = None
     how: str = ""
 
 
@@ -35,7 +35,7 @@ class Seen:
 class Left:
     """What an ended job left: what its guest said last, and whether its file is here."""
 
-    told: Mapping[str, Any] = field(default_factory=dict)
+    claims: Mapping[str, Any] = field(default_factory=dict)
     here: bool = False
 
 

@@ -61,7 +61,7 @@ class Learner(ABC):
 
     @property
     def embeddings(self) -> tuple[int, ...]:
-        """Widths of its embeddings, a column each; those columns reach it as codes 1, 2, ... (0: not seen in training)."""
+        """Widths of its embeddings, one per column; those columns reach it as codes 1, 2, ... (0: not seen in training)."""
         return ()
 
     @abstractmethod

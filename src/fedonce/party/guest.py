@@ -17,7 +17,7 @@ from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, shown
-from fedonce.learners import Auto, Learner
+from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE, progress_for
 from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
@@ -160,21 +160,18 @@ class Guest(GuestAttributes):
         mask = self._mask(own, present)
         preparation = copy.copy(self.preparation).fit(own)
         rows = preparation.transform(own)
+        learner, device = copy.deepcopy(self.settings.learner), pick_device(self.device)
+        rng, history = party_generator(self.random_state, self.name), list[Epoch]()
         with progress or Progress() as watching:
-            learner, history = self._fitted_learner(rows, watching)
+            if self.purse is None:
+                history = learner.fit(rows, self.dim, rng, device, **progress_for(learner.fit, watching))
+            else:
+                watched = progress_for(learner.fit_private, watching)
+                learner.fit_private(rows, self.dim, rng, device, self.purse, **watched)
             used = naming_used(naming, self.learnt_naming)
             self.adopt(GuestState(learner, preparation, history=history, learnt_naming=used))
             values = self._fit_codec(rows, own.ids, noise_key)
             return self._send(own, values, mask, agreed, naming)
-
-    def _fitted_learner(self, rows: Rows, progress: Progress) -> tuple[Learner, list[Epoch]]:
-        """Return a learner that has learnt from prepared rows, and how it went."""
-        learner, device = copy.deepcopy(self.settings.learner), pick_device(self.device)
-        rng = party_generator(self.random_state, self.name)
-        if self.purse is None:
-            return learner, learner.fit(rows, self.dim, rng, device, **progress_for(learner.fit, progress))
-        learner.fit_private(rows, self.dim, rng, device, self.purse, **progress_for(learner.fit_private, progress))
-        return learner, []
 
     def _fit_codec(self, rows: Rows, ids: Ids | None, noise_key: bytes | None) -> Rows:
         """Fit noise and codec to the values of prepared rows, and return the values to be sent."""

@@ -180,7 +180,27 @@ class Host(HostAttributes):
         `matching` says how the rows of messages are found; None: as the host was made. `weight` says how much each row counts.
         `rounds`: the training goes on in rounds, which not every model can.
         """
-        own, matching = Table.of(table), matching or self.matching
+        own = Table.of(table)
+        examples, trained = self._gather(own, label, messages, matching or self.matching)
+        weights = check_weights(weight, own.n_rows, self.purse is not None, rounds)
+        examples = replace(examples, weight=weights)
+        rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
+        model, dims = self.new_model(examples.own.ndim > 2, rounds), list(trained.dims.values())
+        try:
+            history = model.train(examples, dims, trained.n_outputs, rng, device, self.purse)
+        finally:  # what was spent stays spent, whatever happened
+            self._include_spent()
+        trained = replace(trained, model=model, ledger=self.ledger)
+        if self.purse is None and not rounds:
+            trained = judged(trained, examples, self.settings, device)
+        self.adopt(trained)
+        logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
+        return history
+
+    def _gather(
+        self, own: Table, label: Any, messages: Sequence[Representation], matching: Matching
+    ) -> tuple[Examples, HostState]:
+        """Check what a training is given; return what to learn from, and what there is to know of the model beside it."""
         targets = self.targets(label, own.n_rows)
         check_decoded(messages)
         self._check_names(messages)
@@ -190,8 +210,7 @@ class Host(HostAttributes):
         self._check_delta(own.n_rows)
         self._compose(messages)
         preparation = copy.copy(self.preparation).fit(own)
-        weights = check_weights(weight, own.n_rows, self.purse is not None, rounds)
-        examples = Examples(preparation.transform(own), values, present, targets.values, weights)
+        examples = Examples(preparation.transform(own), values, present, targets.values)
         trained = HostState(
             preparation,
             matching.forms,
@@ -203,23 +222,7 @@ class Host(HostAttributes):
             trained_overlap=overlap,
             seen={each.party: Seen.of(each) for each in messages if self.ledger is None and each.spent is None},
         )
-        history = self._train(examples, trained, rounds)
-        logger.info("host %s: trained on %d rows and %d messages", self.name, own.n_rows, len(messages))
-        return history
-
-    def _train(self, examples: Examples, trained: HostState, rounds: bool) -> list[Epoch]:
-        """Train a model, and take over what there is to know of it."""
-        rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
-        model, dims = self.new_model(examples.own.ndim > 2, rounds), list(trained.dims.values())
-        try:
-            history = model.train(examples, dims, trained.n_outputs, rng, device, self.purse)
-        finally:  # what was spent stays spent, whatever happened
-            self._include_spent()
-        trained = replace(trained, model=model, ledger=self.ledger)
-        if self.purse is None and not rounds:
-            trained = judged(trained, examples, self.settings, device)
-        self.adopt(trained)
-        return history
+        return examples, trained
 
     def new_model(self, images: bool = False, rounds: bool = False) -> HostModel:
         """Return an untrained model with the host's settings, for what is asked of it."""
@@ -300,7 +303,7 @@ class Host(HostAttributes):
     def outputs(
         self, table: Any, messages: Sequence[Representation], matching: Matching | None = None
     ) -> NDArray[np.float64]:
-        """Return a probability per class, or a number, a row; a guest without a message is zeros."""
+        """Return for each row a probability per class, or a number; a guest without a message is zeros."""
         return self.answers(table, messages, matching)[0]
 
     def answers(

@@ -108,7 +108,7 @@ def clipped_gradients(
     Parameters
     ----------
     inputs, targets : tensors of the same length
-        What the network takes and what the loss compares it with, a row each.
+        What the network takes and what the loss compares it with, one entry per row.
     row_loss : callable
         The loss of one row, given its outputs and its target, both with a leading dimension of 1.
     """

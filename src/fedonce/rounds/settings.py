@@ -34,7 +34,7 @@ class Rounds:
     Parameters
     ----------
     rounds : int, optional
-        Number of rounds, a batch each.
+        Number of rounds, of one batch each.
     epochs : float, optional
         Passes over the rows.
     bytes : int, optional

@@ -26,9 +26,9 @@ class Problem:
     network : nn.Module
         What is trained; on the device of the inputs.
     inputs : sequence of tensors
-        What it takes, a row each.
+        What it takes, one entry per row.
     targets : tensor, or function of a batch, its outputs and the epoch
-        What the loss compares outputs with, a row each. A function may choose targets anew as the training goes on.
+        What the loss compares outputs with, one entry per row. A function may choose targets anew as the training goes on.
     loss : Loss
         What is lowered: the mean over rows.
     owner, stage : str

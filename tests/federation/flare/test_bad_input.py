@@ -98,7 +98,7 @@ def test_kits_of_the_wrong_party(silent, call, tmp_path):
     data = silent.folder / "bank.csv"
     code, said = call("start", silent.kits / "bank", "--data", data, "--id", "customer")
     assert code == 3
-    assert "is the host's, whose table is given to `fit`; --data is for guests" in said
+    assert "is the host's, whose table is given to `fit`; only guests name theirs (--data)" in said
     code, said = call("fit", silent.write_run(), "--out", tmp_path / "model")
     assert code == 3
     assert "--kit" in said
@@ -116,7 +116,8 @@ def test_a_folder_without_a_model_of_a_federation(silent, call, tmp_path):
     new = silent.folder / "new.csv"
     code, said = call("predict", new, "--model", tmp_path, "--out", tmp_path / "predictions.csv")
     assert code == 3
-    assert "has no model that was trained over a federation; name the --out of `fedonce federation fit`" in said
+    assert "has no model that was trained over a federation; name the folder that such a training wrote" in said
+    assert "(`fedonce federation fit`). (--model)" in said
     code, said = call("predict", new, "--model", tmp_path, "--out", tmp_path / "predictions.doc")
     assert code == 3
     assert "predictions.doc" in said

@@ -36,7 +36,7 @@ class Preparation:
     shape : tuple or None
         (channels, rows, columns) where the columns are pixels.
     embeddings : tuple of int
-        For a network with embeddings: their widths, a column each. Those columns become codes 1, 2, ...; a width of 0 is a
+        For a network with embeddings: their widths, one per column. Those columns become codes 1, 2, ...; a width of 0 is a
         column of numbers.
     public : Public, optional
         With a privacy budget: bounds and categories, in place of what training rows would tell.

@@ -46,7 +46,7 @@ class Answer(Executor):  # type: ignore[misc]
     def __init__(self, patience: float = PATIENCE * SILENCE) -> None:
         super().__init__()
         self.patience = patience
-        self.told: dict[str, Any] = {"state": "starting"}
+        self.progress: dict[str, Any] = {"state": "starting"}
         self.rounds: RoundsResponder | None = None
         self.last_word = 0.0
         self.closed = threading.Event()
@@ -144,15 +144,15 @@ class Answer(Executor):  # type: ignore[misc]
 
     def _tell(self, state: str, epoch: int | None = None, epochs: int | None = None) -> None:
         """Note where the guest stands; the next sign of life carries it."""
-        self.told = {"state": state} | ({} if epoch is None else {"epoch": epoch, "epochs": epochs})
+        self.progress = {"state": state} | ({} if epoch is None else {"epoch": epoch, "epochs": epochs})
 
     def _show_life(self, fl_ctx: FLContext, ended: threading.Event) -> None:
         """Tell the server where the guest stands, at every change and every now and then."""
         engine, shown, last = fl_ctx.get_engine(), None, 0.0
         while not ended.wait(0.1):
-            if self.told == shown and time.monotonic() - last < ALIVE:
+            if self.progress == shown and time.monotonic() - last < ALIVE:
                 continue
-            shown, last = dict(self.told), time.monotonic()
+            shown, last = dict(self.progress), time.monotonic()
             with suppress(Exception), engine.new_context() as context:  # a sign that is lost is followed by another
                 engine.send_aux_request(["server"], PROGRESS, Shareable(shown), 5.0, context, optional=True)
 

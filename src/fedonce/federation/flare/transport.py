@@ -90,18 +90,18 @@ class FlareTransport:
             return Seen("ended", how=word.partition(":")[2].lower())
         if word != "RUNNING":
             return Seen("queued")
-        told = (self._say(guest, job, "progress").get("guests") or {}).get(guest)
-        return Seen("running", told if isinstance(told, dict) else None)
+        claims = (self._say(guest, job, "progress").get("guests") or {}).get(guest)
+        return Seen("running", claims if isinstance(claims, dict) else None)
 
     def take(self, guest: str, job: str, path: Path, limit: int) -> bool:
         """Take a message out of a running job into a file, piece by piece; tell whether all of it is there."""
         _empty(path)
         with path.open("wb") as file:
             while True:
-                told = self._say(guest, job, "take", start=file.tell())
-                if told.get("state") != "here":
-                    return told.get("state") == "taken"
-                file.write(base64.b64decode(told["piece"]))
+                answer = self._say(guest, job, "take", start=file.tell())
+                if answer.get("state") != "here":
+                    return answer.get("state") == "taken"
+                file.write(base64.b64decode(answer["piece"]))
                 if file.tell() > limit:
                     return True  # no more of it: whoever reads it refuses it by its size
 
@@ -113,16 +113,16 @@ class FlareTransport:
                 return None
             answers = Path(place) / "workspace" / ANSWERS
             try:
-                told = json.loads((answers / f"{guest}.json").read_text(encoding="utf-8"))
+                claims = json.loads((answers / f"{guest}.json").read_text(encoding="utf-8"))
             except (OSError, ValueError):
-                told = {}
+                claims = {}
             file = answers / f"{guest}.fedonce"
             here = file.exists()
             if here:
                 _empty(path)
                 shutil.copyfile(file, path)
             shutil.rmtree(place, ignore_errors=True)
-        return Left(told if isinstance(told, dict) else {}, here)
+        return Left(claims if isinstance(claims, dict) else {}, here)
 
     def stop(self, job: str) -> bool:
         """End a job; tell whether it is over."""
@@ -139,16 +139,16 @@ class FlareTransport:
 
     def fetch(self, guest: str, job: str, turn: int) -> Reply | None:
         """Return a guest's answer; the server waits for it for a short while."""
-        told = self._say(guest, job, "fetch", turn=turn)
-        if not told:
+        answer = self._say(guest, job, "fetch", turn=turn)
+        if not answer:
             return None
-        data = base64.b64decode(told.get("message") or "")
-        return Reply(str(told.get("state")), data, str(told.get("reason") or ""))
+        data = base64.b64decode(answer.get("message") or "")
+        return Reply(str(answer.get("state")), data, str(answer.get("reason") or ""))
 
     def _say(self, guest: str, job: str, command: str, **content: Any) -> dict[str, Any]:
         """Give a running job a command, and return its answer; empty where there is none."""
-        told = self._call("do_app_command", job, command, {"guest": guest, **content})
-        return told if isinstance(told, dict) else {}
+        answer = self._call("do_app_command", job, command, {"guest": guest, **content})
+        return answer if isinstance(answer, dict) else {}
 
     def _call(self, method: str, *arguments: Any) -> Any:
         """Call FLARE; None where it did not work, `_GONE` where the server does not know the job."""
