@@ -39,6 +39,7 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.nat
+	$(BIN)/python -m benchmarks.speed.quickstart
 	$(BIN)/python -m benchmarks.speed.dpsgd
 	$(BIN)/python -m benchmarks.speed.memory
 	$(BIN)/python -m benchmarks.speed.loading

@@ -26,6 +26,7 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         "times the guests' learning side by side, without the host's training",
         ("fedonce.data.table", "fedonce.engine.local"),
     ),
+    "speed/quickstart.py": ("times the guests' learning apart from the host's", ("fedonce.engine.local",)),
     "speed/dpsgd.py": (
         "times one step of the training loop",
         ("fedonce.privacy.budget", "fedonce.training.loop", "fedonce.training.steps"),

@@ -15,3 +15,4 @@ fed = FedOnceClassifier(parties={"bank": bank, "shop": shop}, host="bank", rando
 print(f"the bank alone: {solo.score(X_test, y_test):.3f}")
 print(f"with one message from the shop: {fed.score(X_test, y_test):.3f}")
 print(f"sent: {fed.traffic_.messages} message, {fed.traffic_.bytes} bytes")
+print(fed.validation_)  # was it worth it? by rows held back from the training

@@ -33,8 +33,14 @@ from tests.conftest import make_table
 
 PARTIES = {"bank": [0, 1, 2], "shop": [3, 4, 5], "telco": [6, 7]}
 
-# Checks of scikit-learn that we do not pass, each with its reason. None at present.
-EXPECTED_FAILURES: dict[str, str] = {}
+# Checks of scikit-learn that we do not pass, each with its reason.
+_WEIGHTS = (
+    "a row of weight 2 is not two rows: rows are held back and drawn into batches at random, and guests know no weights"
+)
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": _WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": _WEIGHTS,
+}
 
 
 def quick(**changes):

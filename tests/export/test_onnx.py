@@ -101,8 +101,9 @@ def test_what_rounds_changed_is_in_the_file(tmp_path, alone):
 
 
 def test_a_hosts_file_gives_its_probabilities(tmp_path, messages):
-    host = Host("bank", recipe=Recipe(members=2), epochs=2)
+    host = Host("bank", recipe=Recipe(members=2), epochs=2, calibrate=True)
     host.aggregate(X[:, :4], y, messages)
+    assert host.temperature != 1  # what the file must know, too
     exported = export_host(host, tmp_path / "host.onnx")
     assert exported.inputs == {"own": ("n", 4), "values": ("n", 5), "present": ("n", 2)}
     assert exported.outputs == {"probabilities": ("n", 2)}

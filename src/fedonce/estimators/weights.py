@@ -37,12 +37,10 @@ def class_weights(
     """Return the weight of each row's class; "balanced": all classes count alike, however rare."""
     if task == "regression":
         raise parameter_error(owner, "class_weight", "None for numbers, which have no classes", class_weight)
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise parameter_error(
-                owner, "class_weight", "'balanced', a dict of classes to weights, or None", class_weight
-            )
-    else:
+    wanted = "'balanced', a dict of classes to weights, or None"
+    if class_weight != "balanced" if isinstance(class_weight, str) else not isinstance(class_weight, Mapping):
+        raise parameter_error(owner, "class_weight", wanted, class_weight)
+    if not isinstance(class_weight, str):
         known = set(np.unique(label).tolist())
         unknown = [each for each in class_weight if each not in known]
         if unknown:
@@ -52,6 +50,4 @@ def class_weights(
     try:
         return np.asarray(compute_sample_weight(class_weight, label), dtype=np.float64)
     except (TypeError, ValueError):
-        raise parameter_error(
-            owner, "class_weight", "'balanced', a dict of classes to weights, or None", class_weight
-        ) from None
+        raise parameter_error(owner, "class_weight", wanted, class_weight) from None

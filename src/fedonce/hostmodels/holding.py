@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 
+from fedonce.errors import InputError
 from fedonce.hostmodels.base import Split
 from fedonce.training.loop import Rows
 
@@ -13,18 +14,25 @@ HELD_SHARE = 1 / 7
 MOST_HELD = 20_000  # rows: more would not make a score much surer, and are better learnt from
 FEW = 2_000  # rows below which every row is held back once, in turn
 FOLDS = 3
+LEAST = 4  # rows: of fewer, what is left cannot be learnt from
 
 
 def splits(target: NDArray[np.generic], rng: np.random.Generator) -> tuple[Split, ...]:
     """Hold back a seventh of the rows; where rows are few, each fold in turn, so that all are."""
     n_rows, seed = len(target), int(rng.integers(2**31))
+    if n_rows < LEAST:
+        raise InputError(
+            f"To choose among models, rows are held back: at least {LEAST} with labels are needed. Got n_samples={n_rows}. "
+            "Add rows, or take the network (model).",
+            parameter="model",
+        )
     rare = _rarest(target)
     if n_rows >= FEW:
         most = min(HELD_SHARE, MOST_HELD / n_rows)
         by = target if target.dtype.kind != "f" and rare >= 2 else None
         learn, held = train_test_split(np.arange(n_rows), test_size=most, random_state=seed, stratify=by)
         return (Split(np.sort(learn), np.sort(held)),)
-    if target.dtype.kind == "f":
+    if target.dtype.kind == "f" or len(np.unique(target)) == n_rows:  # numbers, or no class that has a second row
         folds = KFold(min(FOLDS, n_rows), shuffle=True, random_state=seed).split(target)
     else:  # a class with fewer rows than folds would be missing from what is learnt
         folds = StratifiedKFold(max(2, min(FOLDS, rare)), shuffle=True, random_state=seed).split(target, target)

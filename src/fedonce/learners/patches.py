@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.cluster import MiniBatchKMeans
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
@@ -65,6 +64,8 @@ class Patches(Learner):
 
     def _typical_patches(self, patches: Rows, size: int, rng: np.random.Generator) -> _PatchFeatures:
         """Whiten patches, and cluster them."""
+        from sklearn.cluster import MiniBatchKMeans  # for images alone, and slow to import
+
         mean, covariance = second_moments(patches)
         variances, vectors = np.linalg.eigh(covariance)
         whiten = vectors / np.sqrt(variances + WHITENING) @ vectors.T

@@ -10,11 +10,13 @@ from typing import Any, TypedDict
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.optim.adam import adam
+from torch.optim.sgd import sgd
 
 from fedonce.errors import parameter_error
 
 Update = Callable[[float], None]  # change the parameters by their gradients, at a rate
-_OPTIMIZERS: dict[str, Any] = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
+OPTIMIZERS = ("adam", "adamw", "sgd")
 
 
 class Epoch(TypedDict):
@@ -43,7 +45,7 @@ class Training:
     def __post_init__(self) -> None:
         if self.schedule not in ("constant", "one-cycle", "linear"):
             raise parameter_error("Training", "schedule", "'constant', 'one-cycle' or 'linear'", self.schedule)
-        if self.optimizer not in _OPTIMIZERS:
+        if self.optimizer not in OPTIMIZERS:
             raise parameter_error("Training", "optimizer", "'adam', 'adamw' or 'sgd'", self.optimizer)
         for name in ("epochs", "batch"):
             if getattr(self, name) < 1:
@@ -64,36 +66,91 @@ class Training:
 
     def update(self, parameters: Sequence[nn.Parameter]) -> TorchUpdate:
         """Return torch's optimizer as a function of the rate."""
-        kind = _OPTIMIZERS[self.optimizer]
-        return TorchUpdate(kind(parameters, lr=self.rate, weight_decay=self.weight_decay, fused=True))
+        return TorchUpdate(parameters, self.optimizer, self.weight_decay)
 
 
 class TorchUpdate:
-    """A torch optimizer as a function of the rate, whose memory can be kept (`fedonce.training.checkpoints`)."""
+    """A torch optimizer as a function of the rate, whose memory can be kept (`fedonce.training.checkpoints`).
 
-    def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+    It calls torch's own fused arithmetic. To make an object of `torch.optim` would first import torch's compiler, which is not
+    used here and takes longer than many a training.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], optimizer: str, weight_decay: float = 0.0) -> None:
+        self.parameters = list(parameters)
         self.optimizer = optimizer
+        self.weight_decay = weight_decay
+        self._memory: dict[int, dict[str, Tensor]] = {}  # by the parameter's number
 
+    @torch.no_grad()
     def __call__(self, rate: float) -> None:
-        """Change the parameters by their gradients."""
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
+        """Change the parameters that have gradients by them."""
+        changed = [number for number, each in enumerate(self.parameters) if each.grad is not None]
+        parameters: list[Tensor] = [self.parameters[number] for number in changed]
+        gradients = [each.grad for each in parameters if each.grad is not None]
+        if self.optimizer == "sgd":
+            self._by_sgd(parameters, gradients, rate)
+        else:
+            self._by_adam(parameters, gradients, [self._moments(number) for number in changed], rate)
+
+    def _by_sgd(self, parameters: list[Tensor], gradients: list[Tensor], rate: float) -> None:
+        sgd(
+            parameters,
+            gradients,
+            [None] * len(parameters),
+            fused=True,
+            lr=rate,
+            weight_decay=self.weight_decay,
+            momentum=0.0,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+        )
+
+    def _by_adam(
+        self, parameters: list[Tensor], gradients: list[Tensor], moments: list[dict[str, Tensor]], rate: float
+    ) -> None:
+        adam(
+            parameters,
+            gradients,
+            [each["exp_avg"] for each in moments],
+            [each["exp_avg_sq"] for each in moments],
+            [],
+            [each["step"] for each in moments],
+            fused=True,
+            decoupled_weight_decay=self.optimizer == "adamw",
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=rate,
+            weight_decay=self.weight_decay,
+            eps=1e-8,
+            maximize=False,
+        )
+
+    def _moments(self, number: int) -> dict[str, Tensor]:
+        """Return what Adam remembers of a parameter, by the names that torch has for it."""
+        if number not in self._memory:
+            parameter = self.parameters[number]
+            self._memory[number] = {
+                "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        return self._memory[number]
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Return what it remembers of the steps so far, by the parameter's number and its own name."""
-        memory = self.optimizer.state_dict()["state"]
         return {
             f"{number}.{name}": value.cpu().numpy()
-            for number, entries in memory.items()
+            for number, entries in self._memory.items()
             for name, value in entries.items()
-            if isinstance(value, Tensor)
         }
 
     def restore(self, tensors: dict[str, NDArray[Any]]) -> None:
         """Take it back."""
-        memory: dict[int, dict[str, Tensor]] = {}
+        self._memory = {}
         for key, value in tensors.items():
             number, _, name = key.partition(".")
-            memory.setdefault(int(number), {})[name] = torch.from_numpy(value)
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": memory})
+            device = self.parameters[int(number)].device
+            self._memory.setdefault(int(number), {})[name] = torch.from_numpy(value.copy()).to(device)
