@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedonce.cli.federation_kits import federation
+from fedonce.cli.fitting import print_held_back
 from fedonce.cli.options import CareOptions, TableFile
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
 from fedonce.cli.unfolding import unfolded
@@ -62,6 +63,7 @@ def fit(
         typer.echo(one_line(f"  {party}: LOST in rounds: {why}"))
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
+    print_held_back(figures)
     typer.echo(f"received: {_traffic(figures)}")
     typer.echo(f"model: {out}")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedonce.cli.fitting import class_weight, print_held_back, yes_or_no
 from fedonce.cli.options import (
     CareOptions,
     IncomingOptions,
@@ -40,7 +41,9 @@ class FittingOptions:
     task: Annotated[str | None, Training(help="classification or regression. Default: by the labels.")] = None
     model: Annotated[
         str | None,
-        Training(help=f"{', '.join(HOST_MODELS.built_in)}; or one of another package. With --refit: as before."),
+        Training(
+            help=f"{', '.join(HOST_MODELS.built_in)}; or one of another package. Default: auto. With --refit: as before."
+        ),
     ] = None
     recipe: Annotated[
         str | None, Training(help="How to train a network: default or paper. With --refit: as before.")
@@ -50,12 +53,43 @@ class FittingOptions:
         int | None,
         Training(help="Seed; as random_state of an estimator. Default: 0. With --refit: as before.", min=0),
     ] = None
+    weight: Annotated[
+        str | None,
+        Training(help="Column that says how much each row counts, taken out of the features. With --refit: as before."),
+    ] = None
+    class_weight: Annotated[
+        list[str] | None,
+        Training(
+            help="balanced: all classes count alike, however rare; or CLASS=WEIGHT, once for each. With --refit: as before."
+        ),
+    ] = None
+    calibrate: Annotated[
+        str, Training(help="Whether probabilities are calibrated: auto (where it helps), yes or no.")
+    ] = "auto"
+    validate: Annotated[
+        bool,
+        Training(
+            "--validate/--no-validate",
+            help="End with the score on rows held back, beside the host alone.",
+        ),
+    ] = True
 
     def fitting(self) -> Fitting:
         """Return how the host trains."""
         from fedonce.jobs import Fitting
 
-        return Fitting(self.run, self.task, self.model, self.recipe, self.epochs, self.seed)
+        return Fitting(
+            self.run,
+            self.task,
+            self.model,
+            self.recipe,
+            self.epochs,
+            self.seed,
+            self.weight,
+            class_weight(self.class_weight),
+            yes_or_no(self.calibrate, "--calibrate"),
+            self.validate,
+        )
 
 
 @host.command()
@@ -110,6 +144,7 @@ def _print_fit(figures: dict[str, Any], as_json: bool) -> None:
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
     _print_refused(figures)
+    print_held_back(figures)
     typer.echo(
         f"received: {figures['messages']} message{'' if figures['messages'] == 1 else 's'}, {figures['bytes']:,} bytes"
     )

@@ -49,12 +49,27 @@ def host_job(file: RunFile, name: str, out: Path, refit: bool) -> HostJob:
         out,
         file.label,
         name,
-        Fitting(file.run, file.task, file.model, file.recipe, file.host_epochs, file.seed),
+        _fitting(file),
         budget,
         Incoming(secret=file.secret, limits=Limits(max_message=file.max_message, max_memory=file.max_memory)),
         file.forms,
         overwrite=refit,
         rounds=file.rounds_settings(),
+    )
+
+
+def _fitting(file: RunFile) -> Fitting:
+    return Fitting(
+        file.run,
+        file.task,
+        file.model,
+        file.recipe,
+        file.host_epochs,
+        file.seed,
+        file.weight,
+        file.class_weight,
+        file.calibrate,
+        file.validate,
     )
 
 

@@ -190,7 +190,7 @@ class Host(HostAttributes):
         self._check_delta(own.n_rows)
         self._compose(messages)
         preparation = copy.copy(self.preparation).fit(own)
-        weights = check_weights(weight, own.n_rows, self.purse is not None, rounds)
+        weights = self.weights(weight, own, rounds)
         examples = Examples(preparation.transform(own), values, present, targets.values, weights)
         trained = HostState(
             preparation,
@@ -279,6 +279,10 @@ class Host(HostAttributes):
         if self.plan is not None:  # compared before anything is priced
             self.plan.check_spent(message.party, spent)
         return spent
+
+    def weights(self, weight: Any, table: Any, rounds: bool = False) -> NDArray[np.float64] | None:
+        """Return how much each row of a table counts, 1 on average; None: all alike. Raise where that cannot be meant."""
+        return None if weight is None else check_weights(weight, Table.of(table).n_rows, self.purse is not None, rounds)
 
     def check_label(self, label: Any, n_rows: int) -> None:
         """Raise where labels cannot be learnt from, before anybody spends time on it."""
