@@ -352,9 +352,10 @@ def test_prediction_of_some_rows_is_that_of_all(office, tmp_path):
 
 def test_evaluate_and_explain(office, tmp_path):
     said = told(office, f"host evaluate bank.csv {OPEN} {SHOP}")
-    assert {"accuracy", "log loss", "area under the curve", "guests", "absent", "refused", "rows"} == set(said)
+    scores = {"accuracy", "log loss", "area under the curve", "calibration error", "average precision of no"}
+    assert scores | {"guests", "absent", "refused", "rows"} == set(said)
     shown = done(office, f"host evaluate bank.csv {OPEN} {SHOP}")
-    assert f"accuracy              {said['accuracy']:.4f}" in shown
+    assert f"accuracy                 {said['accuracy']:.4f}" in shown
     said = told(office, f"host explain bank.csv {OPEN} {SHOP} --repeats 2 --out {tmp_path}/worth.png")
     assert [each["party"] for each in said["parties"]] == ["bank", "shop"]
     assert (said["unit"], said["parties"][1]["rows"]) == ("accuracy", 90)
@@ -690,3 +691,32 @@ def test_without_a_plan_nothing_is_claimed(office):
     message = Representation.from_file(office / "shop" / MESSAGE)
     assert message.spent is None
     assert "no privacy guarantee" in done(office, f"inspect shop/{MESSAGE}")
+
+
+@pytest.mark.parametrize("model", ["linear", "network"])
+def test_explain_says_what_moved_each_prediction(fresh, model):
+    epochs = "--epochs 2 " if model == "network" else ""
+    line = NEW.replace("--epochs 2 ", epochs)
+    done(fresh, f"{line} {SHOP} {UTILITY} --model {model} --no-validate")
+    new = pd.read_csv(fresh / "bank.csv").drop(columns="default")  # needs no labels
+    new.to_csv(fresh / "new.csv", index=False)
+    how = "exact" if model == "linear" else "approximate"
+    shown = done(fresh, f"host explain new.csv --model new --secret secret {SHOP} {UTILITY} --per-row why.csv --quiet")
+    assert shown.splitlines() == [f"what moved each of {N} predictions ({how}): why.csv"]
+    assert not (fresh / "worth.png").exists()
+    why = pd.read_csv(fresh / "why.csv")
+    parties = ["moved_by_bank", "moved_by_shop", "moved_by_utility"]
+    own = [f"moved_by_bank.{name}" for name in ("income", "region", "member", "since")]
+    assert list(why) == ["customer", "prediction", "explained", *parties, *own, "rest", "how"]
+    assert set(why["how"]) == {how}
+    np.testing.assert_allclose(why[parties].sum(axis=1) + why["rest"], why["explained"], atol=1e-6)
+    done(fresh, f"host predict new.csv --model new --secret secret {SHOP} {UTILITY} --out out.csv --quiet")
+    predicted = pd.read_csv(fresh / "out.csv")
+    odds = np.log(predicted["probability_yes"] / predicted["probability_no"]).abs()
+    np.testing.assert_allclose(why["explained"], odds, atol=1e-4)
+    both = told(
+        fresh,
+        f"host explain bank.csv --model new --secret secret {SHOP} {UTILITY} --per-row why.csv --out worth.svg --repeats 1",
+    )
+    assert (both["plot"], both["per row"], both["how"]) == ("worth.svg", "why.csv", how)
+    refused(fresh, 3, "why.txt2", f"host explain bank.csv --model new --secret secret {SHOP} --per-row why.txt2")

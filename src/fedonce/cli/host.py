@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedonce.cli.assessing import PerRowFile, PlotFile, Repeats, explain_job, print_explanation, print_scores
 from fedonce.cli.fitting import class_weight, print_held_back, yes_or_no
 from fedonce.cli.options import (
     CareOptions,
@@ -23,7 +24,7 @@ from fedonce.cli.options import (
     Training,
     model_rows,
 )
-from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json
+from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
 from fedonce.cli.unfolding import unfolded
 from fedonce.hostmodels.names import HOST_MODELS
 
@@ -219,7 +220,7 @@ def evaluate(
         return
     typer.echo(f"evaluated on {figures['rows']:,} rows")
     _print_guests(figures)
-    show({name: f"{value:.4f}" for name, value in report.scores.items()})
+    print_scores(report)
 
 
 @host.command()
@@ -230,26 +231,22 @@ def explain(
     incoming: IncomingOptions,
     care: CareOptions,
     limits: LimitOptions,
-    out: Annotated[Path, typer.Option(help="The plot, PNG or SVG by its ending.")] = Path("worth.png"),
-    repeats: Annotated[int, typer.Option(help="How often each party is shuffled.", min=1)] = 5,
+    out: PlotFile = None,
+    per_row: PerRowFile = None,
+    repeats: Repeats = 5,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Say what each party is worth: how much worse predictions get when its columns are shuffled among rows; with a plot.
 
-    Use rows that the model was not trained on.
+    Use rows that the model was not trained on. With --per-row also, or without --out only, what moved each prediction: which
+    party, and which of the host's own columns. That needs no labels.
     """
-    from fedonce.jobs import ExplainJob
-
     with progress(quiet) as tell:
-        report = ExplainJob(model_rows(table, model, incoming, care, limits), out, repeats).run(tell)
+        report = explain_job(model_rows(table, model, incoming, care, limits), out, repeats, per_row).run(tell)
     figures = report.as_json()
     if as_json:
         typer.echo(to_json(figures))
         return
-    typer.echo(f"what each party is worth, in {report.unit}, on {figures['rows']:,} rows:")
-    for worth in report.worths:
-        absent = "" if worth.absent is None else f"; {worth.absent:.4f} when it does not answer"
-        typer.echo(f"  {worth.party}: {worth.drop:.4f} ± {worth.spread:.4f} when shuffled{absent}")
+    print_explanation(report)
     _print_refused(figures)
-    typer.echo(f"plot: {report.plot}")
