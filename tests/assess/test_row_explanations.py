@@ -7,6 +7,8 @@ from sklearn.linear_model import LinearRegression
 
 from fedonce import Guest, Host, InputError
 from fedonce.assess.row_explanations import explain_rows
+from fedonce.hostmodels import NetworkModel
+from fedonce.hostmodels.blend import BlendModel
 
 N = 240
 THEIRS = np.random.default_rng(1).standard_normal((N, 2))
@@ -66,11 +68,18 @@ def test_what_is_approximate_is_right_where_nothing_but_sums_matters():
     assert np.corrcoef(found.columns["age"][known], own["age"][known])[0, 1] > 0.999
 
 
-@pytest.mark.parametrize("model", ["network", "auto"])
-def test_any_model_tells_which_party_moved_a_prediction(model):
-    host, own, message = parties("two", model, epochs=5 if model == "network" else None, validate=False)
+@pytest.mark.parametrize(
+    ("model", "how"),
+    [
+        (NetworkModel(epochs=5), "approximate"),
+        (BlendModel(("linear",)), "exact"),  # a blend of one
+    ],
+    ids=["network", "blend of one"],
+)
+def test_any_model_tells_which_party_moved_a_prediction(model, how):
+    host, own, message = parties("two", model, validate=False)
     found = explain_rows(host, own, [message])
-    assert found.how == ("exact" if host.model.contributions(*_some(host)) is not None else "approximate")
+    assert found.how == how
     again = explain_rows(host, own, [message])
     np.testing.assert_array_equal(found.parties["shop"], again.parties["shop"])
     toward_true = np.where(found.prediction, 1, -1) * found.parties["shop"]
@@ -89,16 +98,13 @@ def test_any_model_tells_which_party_moved_a_prediction(model):
     ]
 
 
-def _some(host):
-    from fedonce.training.loop import pick_device
-
-    width = host.preparation.row_shape[0]
-    return (
-        np.zeros((1, width), np.float32),
-        np.zeros((1, 2), np.float32),
-        np.ones((1, 1), np.float32),
-        pick_device("cpu"),
-    )
+def test_a_blend_of_two_is_no_sum_of_parts():
+    host, own, message = parties("two", BlendModel(("linear",)), validate=False)
+    one = explain_rows(host, own, [message])
+    host.model.members_, host.model.weights_ = (*host.model.members_, *host.model.members_), (0.5, 0.5)
+    two = explain_rows(host, own, [message])
+    assert (one.how, two.how) == ("exact", "approximate")
+    assert np.corrcoef(one.parties["shop"], two.parties["shop"])[0, 1] > 0.5  # chances near 0 are cut off in a blend
 
 
 def test_of_images_parties_are_told_apart_and_pixels_are_not():

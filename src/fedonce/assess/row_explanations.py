@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fedonce.data.table import Table
 from fedonce.errors import parameter_error
+from fedonce.hostmodels.blend import BlendModel
 from fedonce.messages.representation import Representation
 from fedonce.party import Host
 from fedonce.rows.matching import Matching
@@ -151,8 +152,11 @@ Found = tuple[dict[str, Numbers], dict[str, Numbers]]
 
 def _exact(host: Host, rows: _Rows, toward: Numbers) -> Found | None:
     """Return what the model itself says of parties and own columns; None: it cannot."""
-    assert host.model is not None
-    each = host.model.contributions(rows.own, rows.values, rows.present, pick_device(host.device))
+    model = host.model
+    assert model is not None
+    if isinstance(model, BlendModel) and len(model.members_) == 1:  # it answers what its only member answers
+        model = model.members_[0]
+    each = model.contributions(rows.own, rows.values, rows.present, pick_device(host.device))
     if each is None:
         return None
     unit = host.spread if host.classes is None else 1 / host.temperature
