@@ -236,3 +236,16 @@ def test_protocol_is_short_and_free_of_engines_and_batches():
     source = inspect.getsource(protocol)
     assert len(source.splitlines()) <= 120
     assert not any(word in source for word in ("for batch", "open(", "joblib", "nvflare", "safetensors"))
+
+
+def test_weights_that_cannot_be_meant_are_refused_before_anybody_learns():
+    class Nobody:
+        guests = ()
+
+        def learn(self):
+            raise AssertionError("a guest was asked")
+
+    host, table = Host("bank"), np.zeros((4, 2))
+    for weight, rounds in (([1, 1, 1, -1], None), (np.ones(4), Rounds(rounds=1))):
+        with pytest.raises(InputError, match="weight"):
+            protocol.fit(host, table, [0, 1, 0, 1], Nobody(), rounds, weight=weight)

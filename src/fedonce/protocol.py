@@ -1,8 +1,7 @@
 """FedOnce: vertical federated learning with one message per guest.
 
 Wu, Li and He, "Practical Vertical Federated Learning with Unsupervised Representation Learning", IEEE Transactions on
-Big Data, 2022. Line numbers are those of the paper's Algorithms 1 and 2. How guests are reached is the engine's business,
-how they learn is the learners', and the batches are in `training`.
+Big Data, 2022. Line numbers are those of its Algorithms 1 and 2. Engines reach guests, learners learn, hosts train.
 """
 
 from __future__ import annotations
@@ -79,10 +78,10 @@ def fit(
 ) -> Fitted:
     """Algorithm 1: guests learn without labels; the host learns from labels and one message per guest.
 
-    With `rounds`, all parties then go on together, batch by batch (Section 5.3: multi-round FedOnce). `matching` says how the
-    rows of messages are found; None: as the host was made. `weight` says how much each row counts.
+    With `rounds`, all parties then go on together (Section 5.3). `matching` and `weight` are as for `Host.aggregate`.
     """
     matching = matching or host.matching
+    host.weights(weight, table, rounds is not None)  # looked at before anybody learns
     if rounds is not None:
         split_learning.check(engine, host)  # before anybody learns
         if rounds.start == "random":

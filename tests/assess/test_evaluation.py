@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fedonce import Guest, Host, InputError
 from fedonce.assess.evaluation import codes_of, scores, worth
 from fedonce.data.table import Table
+
+PLAIN = {"accuracy", "log loss", "calibration error"}
 
 
 def host_of(classes):
@@ -21,15 +24,34 @@ def test_scores_of_two_classes():
     found = scores(host_of([0, 1]), np.array([0.0, 1.0, 1.0, 1.0]), outputs)
     assert found["accuracy"] == 0.75
     assert found["area under the curve"] == 1.0
+    assert found["average precision of 0"] == 1.0  # the rarer class
+    # In bins of confidence: 0.9 and right, 0.8 and right, 0.6 twice, once right.
+    assert found["calibration error"] == pytest.approx((0.1 + 0.2 + abs(1 - 1.2)) / 4)
     assert found["log loss"] == pytest.approx(-np.log([0.9, 0.6, 0.4, 0.8]).mean())
 
 
 def test_scores_of_what_cannot_be_compared_are_left_out():
     outputs = np.array([[0.9, 0.1], [0.4, 0.6]])
     assert scores(host_of(["a", "b"]), np.array(["a", "new"], object), outputs) == {"accuracy": 0.5}
-    assert set(scores(host_of(["a", "b"]), np.array(["a", "a"], object), outputs)) == {"accuracy", "log loss"}
+    assert set(scores(host_of(["a", "b"]), np.array(["a", "a"], object), outputs)) == PLAIN
     three = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
-    assert set(scores(host_of([1, 2, 3]), np.array([1, 3]), three)) == {"accuracy", "log loss"}
+    assert set(scores(host_of([1, 2, 3]), np.array([1, 3]), three)) == PLAIN
+
+
+def test_scores_of_a_rare_class_and_of_many():
+    rng = np.random.default_rng(0)
+    rare = (rng.random(400) < 0.1).astype(int)
+    sure = np.clip(0.1 + 0.3 * rare + 0.1 * rng.standard_normal(400), 0.01, 0.99)
+    label = np.where(rare == 1, "bad", "good").astype(object)
+    found = scores(host_of(["bad", "good"]), label, np.column_stack([sure, 1 - sure]))
+    assert found["average precision of bad"] == pytest.approx(average_precision_score(rare, sure))
+    assert found["area under the curve"] == pytest.approx(roc_auc_score(rare, sure))
+    codes = rng.integers(0, 3, 300)
+    odds = np.eye(3)[codes] + rng.random((300, 3))
+    odds /= odds.sum(axis=1, keepdims=True)
+    found = scores(host_of([1, 2, 3]), codes + 1, odds)
+    each = [roc_auc_score(codes == code, odds[:, code]) for code in range(3)]
+    assert found["area under the curve, mean of classes"] == pytest.approx(np.mean(each))
 
 
 def test_scores_of_numbers():

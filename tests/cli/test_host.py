@@ -57,9 +57,108 @@ def test_fit_prints_who_came_and_who_is_late(fresh):
         "trained classification on 120 rows of bank, run local",
         f"  shop: has 75.0 % of the rows, {size(fresh, f'shop/{MESSAGE}'):,} bytes",
         "  utility: LATE, left out (zeros); add it later with --refit --guest FILE",
+        "host model: network",
+        *shown.splitlines()[4:6],  # of rows held back: the test below
         f"received: 1 message, {size(fresh, f'shop/{MESSAGE}'):,} bytes",
         "model: new",
     ]
+
+
+def test_fit_ends_with_what_rows_held_back_say(fresh):
+    shown = done(fresh, f"{NEW} {UTILITY} --quiet").splitlines()
+    figures = told(fresh, f"{NEW.replace('--out new', '--out again')} {UTILITY}")
+    found = figures["validation"]
+    assert (figures["host model"], found["metric"], found["rows"]) == ("network", "accuracy", N)
+    assert found["gain"]["value"] == pytest.approx(found["joint"]["value"] - found["alone"]["value"])
+    joint, alone, gain = (
+        f"{abs(found[name]['value']):.4g} ± {found[name]['error']:.2g}" for name in ("joint", "alone", "gain")
+    )
+    assert found["gain"]["value"] > 0  # the utility knows what the bank does not
+    assert f"held back: accuracy {joint} on {N} rows; the host alone {alone}; better by {gain}" in shown
+    assert set(found["more"]) >= {"area under the curve", "average precision of the rarer class"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [("--no-validate", "it was not asked for"), ("--plan plan.json --public public.toml", "privacy budget")],
+)
+def test_fit_says_why_no_rows_were_held_back(fresh, more, said):
+    if "plan" in more:
+        done(fresh, PLAN.replace("120,110", "120").replace("bank,shop", "bank"))
+        more += " --columns income,region --min-guests 0"
+    else:
+        more += f" {SHOP}"
+    line = NEW.replace("--epochs 2", "--epochs 1")
+    (shown,) = [each for each in done(fresh, f"{line} {more} --quiet").splitlines() if each.startswith("held back")]
+    assert "no score" in shown
+    assert said in shown
+    assert Host.load(fresh / "new").validation is None
+
+
+def test_rows_count_by_a_column_and_by_their_class(fresh):
+    """Every third label is wrong on purpose, and has a weight of 0."""
+    bank = pd.read_csv(fresh / "bank.csv")
+    wrong = np.arange(N) % 3 == 0
+    flipped = bank["default"].where(~wrong, np.where(bank["default"] == "no", "yes", "no"))
+    bank.assign(default=flipped, trust=np.where(wrong, 0.0, 1.5)).to_csv(fresh / "noisy.csv", index=False)
+    line = f"{FIT_BANK.replace('bank.csv', 'noisy.csv')} {UTILITY} --model linear --calibrate no"
+    line = line.replace("--epochs 2 ", "").replace("--out bank ", "")
+    done(fresh, f"{line} --weight trust --class-weight balanced --out weighed")
+    done(fresh, f"{line} --drop trust --out alike")
+    right = [
+        told(fresh, f"host evaluate bank.csv --model {model} {UTILITY} --secret secret")["log loss"]
+        for model in ("weighed", "alike")
+    ]
+    assert right[0] < 0.7 * right[1]
+    host = Host.load(fresh / "weighed")
+    assert "trust" not in host.reading.columns
+    assert (host.reading.weight, host.reading.class_weight, host.temperature) == ("trust", "balanced", 1.0)
+
+
+def test_a_model_that_is_trained_again_counts_rows_as_before(fresh):
+    pd.read_csv(fresh / "bank.csv").assign(trust=np.arange(N)).to_csv(fresh / "bank.csv", index=False)
+    line = f"{NEW} {UTILITY} --model linear --no-validate".replace("--epochs 2 ", "")
+    done(fresh, f"{line} --weight trust --class-weight balanced")
+    before = Host.load(fresh / "new").model.state()
+    again = "host fit bank.csv --out new --refit --secret secret"
+    done(fresh, again)
+    for name, array in Host.load(fresh / "new").model.state().items():
+        np.testing.assert_array_equal(array, before[name])
+    done(fresh, f"{again} --class-weight yes=2 --class-weight no=1")
+    assert Host.load(fresh / "new").reading.class_weight == {"yes": 2.0, "no": 1.0}
+    refused(fresh, 3, ["(--weight)", "read as before"], f"{again} --weight income")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("--weight wage", ["no column 'wage'", "'income'"]),
+        ("--weight region", ["Column 'region' of bank.csv", "text", "--weight"]),
+        ("--weight since", ["Column 'since'", "dates", "--weight"]),
+        (
+            "--weight income",
+            ["Column 'income' of bank.csv has no weight in 14 of 120 rows, first in row 1", "--weight"],
+        ),
+        ("--weight default", ["Column 'default'", "'label'", "--weight"]),
+        ("--weight customer", ["Column 'customer'", "'id'", "--weight"]),
+        ("--class-weight maybe=2", ["'maybe'", "'no', 'yes'", "--class-weight"]),
+        ("--class-weight yes=-2", ["--class-weight", "at least 0"]),
+        ("--class-weight yes=x", ["--class-weight", "'x'"]),
+        ("--class-weight some", ["--class-weight", "balanced, or yes=5"]),
+        ("--calibrate maybe", ["--calibrate", "auto, yes, no"]),
+        ("--task regression --label member --class-weight balanced", ["--class-weight", "no classes"]),
+    ],
+)
+def test_weights_that_cannot_be_meant(office, more, said):
+    refused(office, 3, said, f"{NEW} {SHOP} {more}")
+    assert not (office / "new").exists()
+
+
+def test_weights_below_zero_and_of_no_row(fresh):
+    bank = pd.read_csv(fresh / "bank.csv").assign(debt=-1.0, none=0)
+    bank.to_csv(fresh / "bank.csv", index=False)
+    refused(fresh, 3, ["Column 'debt'", "120 of 120 are below 0", "row 1", "--weight"], f"{NEW} {SHOP} --weight debt")
+    refused(fresh, 3, ["Column 'none'", "0 in every row", "--weight"], f"{NEW} {SHOP} --weight none")
 
 
 def test_a_late_guest_joins_with_refit(fresh):
@@ -253,9 +352,10 @@ def test_prediction_of_some_rows_is_that_of_all(office, tmp_path):
 
 def test_evaluate_and_explain(office, tmp_path):
     said = told(office, f"host evaluate bank.csv {OPEN} {SHOP}")
-    assert {"accuracy", "log loss", "area under the curve", "guests", "absent", "refused", "rows"} == set(said)
+    scores = {"accuracy", "log loss", "area under the curve", "calibration error", "average precision of no"}
+    assert scores | {"guests", "absent", "refused", "rows"} == set(said)
     shown = done(office, f"host evaluate bank.csv {OPEN} {SHOP}")
-    assert f"accuracy              {said['accuracy']:.4f}" in shown
+    assert f"accuracy                 {said['accuracy']:.4f}" in shown
     said = told(office, f"host explain bank.csv {OPEN} {SHOP} --repeats 2 --out {tmp_path}/worth.png")
     assert [each["party"] for each in said["parties"]] == ["bank", "shop"]
     assert (said["unit"], said["parties"][1]["rows"]) == ("accuracy", 90)
@@ -591,3 +691,32 @@ def test_without_a_plan_nothing_is_claimed(office):
     message = Representation.from_file(office / "shop" / MESSAGE)
     assert message.spent is None
     assert "no privacy guarantee" in done(office, f"inspect shop/{MESSAGE}")
+
+
+@pytest.mark.parametrize("model", ["linear", "network"])
+def test_explain_says_what_moved_each_prediction(fresh, model):
+    epochs = "--epochs 2 " if model == "network" else ""
+    line = NEW.replace("--epochs 2 ", epochs)
+    done(fresh, f"{line} {SHOP} {UTILITY} --model {model} --no-validate")
+    new = pd.read_csv(fresh / "bank.csv").drop(columns="default")  # needs no labels
+    new.to_csv(fresh / "new.csv", index=False)
+    how = "exact" if model == "linear" else "approximate"
+    shown = done(fresh, f"host explain new.csv --model new --secret secret {SHOP} {UTILITY} --per-row why.csv --quiet")
+    assert shown.splitlines() == [f"what moved each of {N} predictions ({how}): why.csv"]
+    assert not (fresh / "worth.png").exists()
+    why = pd.read_csv(fresh / "why.csv")
+    parties = ["moved_by_bank", "moved_by_shop", "moved_by_utility"]
+    own = [f"moved_by_bank.{name}" for name in ("income", "region", "member", "since")]
+    assert list(why) == ["customer", "prediction", "explained", *parties, *own, "rest", "how"]
+    assert set(why["how"]) == {how}
+    np.testing.assert_allclose(why[parties].sum(axis=1) + why["rest"], why["explained"], atol=1e-6)
+    done(fresh, f"host predict new.csv --model new --secret secret {SHOP} {UTILITY} --out out.csv --quiet")
+    predicted = pd.read_csv(fresh / "out.csv")
+    odds = np.log(predicted["probability_yes"] / predicted["probability_no"]).abs()
+    np.testing.assert_allclose(why["explained"], odds, atol=1e-4)
+    both = told(
+        fresh,
+        f"host explain bank.csv --model new --secret secret {SHOP} {UTILITY} --per-row why.csv --out worth.svg --repeats 1",
+    )
+    assert (both["plot"], both["per row"], both["how"]) == ("worth.svg", "why.csv", how)
+    refused(fresh, 3, "why.txt2", f"host explain bank.csv --model new --secret secret {SHOP} --per-row why.txt2")

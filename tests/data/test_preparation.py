@@ -353,3 +353,16 @@ def test_a_damaged_preparation_is_refused(where, value):
 def test_row_shape_needs_a_fit():
     with pytest.raises(InputError, match="'shop' has not learnt"):
         Preparation("shop").row_shape  # noqa: B018
+
+
+def test_each_prepared_column_comes_from_one_of_the_table_s():
+    frame = pd.DataFrame(
+        {"age": [1.0, np.nan, 3.0], "city": ["a", "b", "c"], "day": pd.to_datetime(["2020-01-01"] * 3)}
+    )
+    made = Preparation("bank").fit(Table.of(frame))
+    assert len(made.origins) == made.row_shape[0]
+    assert made.origins[:2].tolist() == [0, 0]  # the number, and the mark where it is missing
+    assert sorted(set(made.origins)) == [0, 1, 2]
+    numbers = Preparation("bank").fit(Table.of(np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 5.0]])))
+    assert numbers.origins.tolist() == [0, 1, 1]
+    assert Preparation("bank", (1, 1, 2)).fit(Table.of(np.ones((3, 2)))).origins is None

@@ -12,7 +12,19 @@ from fedonce import AbsentPartyError, InputError
 from fedonce.federation.facts import FACTS, FOLDER, Facts
 from fedonce.federation.host_run import HostRun, PredictionRun, host_job
 from fedonce.federation.runfile import RunFile
-from fedonce.jobs import Care, GuestJob, HostJob, Incoming, Learning, ModelRows, PredictJob, RowNames, TableSource
+from fedonce.jobs import (
+    Care,
+    EvaluateJob,
+    ExplainJob,
+    GuestJob,
+    HostJob,
+    Incoming,
+    Learning,
+    ModelRows,
+    PredictJob,
+    RowNames,
+    TableSource,
+)
 from fedonce.party.presence import Needed
 from tests.federation.memory import MemoryTransport
 from tests.federation.parties import write_csv
@@ -55,7 +67,9 @@ class Bank:
 
     def predict(self, care=None, out="out.csv", table="new.csv"):
         rows = ModelRows(self.folder / table, self.folder / "model", care=care or Care())
-        job = PredictJob(rows, self.folder / out)
+        return self.ask(PredictJob(rows, self.folder / out))
+
+    def ask(self, job):
         facts = Facts.read(self.folder / "model")
         return PredictionRun(job, facts, 1.0, self.seen.append, self.transport).run(lambda line: None)
 
@@ -188,3 +202,28 @@ def test_a_folder_of_another_training_is_refused(tmp_path):
     with pytest.raises(InputError, match="no model that was trained over a federation") as error:
         Facts.read(tmp_path)
     assert error.value.parameters == ("model",)
+
+
+def test_an_evaluation_and_an_explanation_are_the_host_s_jobs_with_another_engine(bank):
+    bank.fit()
+    rows = ModelRows(bank.folder / "bank.csv", bank.folder / "model")
+    scored = bank.ask(EvaluateJob(rows)).as_json()
+    assert scored["guests"] == {"shop": 1.0}
+    assert 0 <= scored["accuracy"] <= 1
+    assert scored["messages"] == 1
+    explained = bank.ask(ExplainJob(rows, bank.folder / "worth.svg", 1, bank.folder / "why.csv"))
+    assert [each.party for each in explained.written.worths] == ["bank", "shop"]
+    assert (bank.folder / "worth.svg").exists()
+    header = (bank.folder / "why.csv").read_text().splitlines()[0]
+    assert "moved_by_bank,moved_by_shop,moved_by_bank." in header
+    new = ModelRows(bank.folder / "new.csv", bank.folder / "model")
+    assert bank.ask(ExplainJob(new, per_row=bank.folder / "new-why.csv")).as_json()["how"] == "approximate"  # no labels
+
+
+def test_a_training_tells_what_rows_held_back_say(bank):
+    figures = bank.fit().as_json()
+    assert (figures["host model"], figures["validation"]["rows"]) == ("network", N)
+    assert set(figures["validation"]["gain"]) == {"value", "error"}
+    figures = bank.fit("rounds = 3\n", refit=True).as_json()
+    assert figures["validation"] is None
+    assert "rounds" in figures["not validated"]

@@ -332,3 +332,31 @@ def test_the_examples_of_the_document_are_right(read, tmp_path):
         assert read(block).guests == ("shop", "telco")
     (tmp_path / "policy.toml").write_text(policies[0])
     assert Policy.read(tmp_path / "policy.toml").hosts == ("bank",)
+
+
+def test_how_much_rows_count_and_what_is_held_back(read):
+    more = (
+        'weight = "trust"\ncalibrate = false\nvalidate = false\nmodel = "trees"\nclass_weight = { yes = 5, no = 1 }\n'
+    )
+    how = host_job(read(SHORT + more), "bank", Path("out"), refit=False).fitting
+    assert (how.weight, how.class_weight, how.calibrate, how.validate) == ("trust", {"yes": 5, "no": 1}, False, False)
+    assert host_job(read(SHORT), "bank", Path("out"), refit=False).fitting.model == "auto"
+    assert read(SHORT + 'class_weight = "balanced"\ncalibrate = "auto"\n').class_weight == "balanced"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('weight = "churned"', r"'weight' must be another column than 'id' and 'label'"),
+        ('class_weight = "rare"', r"'class_weight' must be \"balanced\""),
+        ("class_weight = { yes = -1 }", r"'class_weight' must be \"balanced\""),
+        ('calibrate = "yes"', r"'calibrate' must be \"auto\", true or false"),
+        ("validate = 1", "'validate' must be"),
+        ('weight = "trust"\nrounds = 5', "there is 'weight', and rounds"),
+        ('class_weight = "balanced"\n' + BUDGET, r"there is 'class_weight', and \[budget\]"),
+        ('class_weight = "balanced"\ntask = "regression"', "'class_weight' must be left out for numbers"),
+    ],
+)
+def test_weights_that_cannot_be_meant(read, more, said):
+    with pytest.raises(InputError, match=said):
+        read(SHORT + more)

@@ -1,5 +1,7 @@
 """Write the files of a generation: `python tests/golden/make.py OUT`, with the fedonce that is installed.
 
+`python tests/golden/make.py OUT calibrated` writes only what generation 3 has: hosts whose probabilities are calibrated.
+
 Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here
 protect nothing.
 """
@@ -336,5 +338,42 @@ def main(out: Path) -> None:
     (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
 
 
+def calibrated(out: Path) -> None:
+    """Write hosts with a temperature and scores on rows held back: a linear model, and the blend that `auto` chose.
+
+    The blend is of small models, so that the files are small.
+    """
+    auto, jobs = import_module("fedonce.hostmodels.auto"), import_module("fedonce.jobs")
+    trees = import_module("fedonce.hostmodels.trees").TreesModel
+    trees.__init__.__defaults__ = (6, 0.3, 4, *trees.__init__.__defaults__[3:])  # few trees of few leaves
+    out.mkdir(parents=True)
+    write_tables(out)
+    lines = (out / "bank.csv").read_text().splitlines()
+    changed = {"yes": "no", "no": "yes"}  # every seventh label: else nothing would have to be calibrated
+    for row in range(3, len(lines), 7):
+        start, label = lines[row].rsplit(",", 1)
+        lines[row] = f"{start},{changed[label]}"
+    (out / "bank.csv").write_text("\n".join([*lines, ""]))
+    run(out, "keys", "secret", "secret")
+    named = ["--id", "customer", "--run", "loans", "--secret", "secret"]
+    learn = ["--name", "shop", "--dim", "2", "--learner", "pca", "--out", "guest", "--no-attack"]
+    run(out, "guest", "fit", "shop.csv", *named, *learn)
+    (out / "messages").mkdir()
+    (out / "predictions").mkdir()
+    shutil.move(out / "guest" / "representation.fedonce", out / "messages" / "shop.fedonce")
+    shutil.rmtree(out / "guest")
+    for name, model in (("calibrated", "linear"), ("auto", auto.AutoModel(models=("linear", "trees")))):
+        how = jobs.Fitting("loans", model=model, weight="age", class_weight="balanced", calibrate=True)
+        arrived = jobs.Incoming([out / "messages" / "shop.fedonce"], secret=out / "secret")
+        table = jobs.TableSource(out / "bank.csv", "customer")
+        jobs.HostJob(table, out / "hosts" / name, "repaid", "bank", how, incoming=arrived).run()
+        known = ["--model", f"hosts/{name}", "--secret", "secret", "--out", f"predictions/{name}.csv"]
+        run(out, "host", "predict", "bank.csv", *known, "--guest", "messages/shop.fedonce")
+    for name in ("shop.csv", "half.csv"):
+        (out / name).unlink()
+    (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve())
+    made = {"all": main, "calibrated": calibrated}[sys.argv[2] if len(sys.argv) > 2 else "all"]
+    made(Path(sys.argv[1]).resolve())

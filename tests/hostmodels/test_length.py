@@ -106,3 +106,17 @@ def test_noise_in_many_rows_is_not_learnt_by_heart_either():
     nothing = np.zeros((6000, 0), np.float32)
     _, history = fit(Examples(own, nothing, nothing, target), (), 2, TABLES)
     assert len(history) < TABLES.training(6000).epochs
+
+
+def test_rows_of_no_weight_have_no_say_in_how_long_to_train():
+    own = np.zeros((600, 1), np.float32)
+    target = (np.arange(600) % 4 == 0).astype(np.int64)  # one row in four is of class 1
+    odds = {8: 1.1, 25: -3.0, 100: -9.0}  # the longer, the surer of class 1
+
+    def once(part, recipe, rng):
+        return Certain(odds[recipe.epochs]), []
+
+    examples = Examples(own, own[:, :0], own[:, :0], target)
+    heavy = replace(examples, weight=np.where(target == 1, 4.0, 0.0))
+    assert choose_epochs(examples, TABLES, once, np.random.default_rng(0), CPU) == 8
+    assert choose_epochs(heavy, TABLES, once, np.random.default_rng(0), CPU) == 100

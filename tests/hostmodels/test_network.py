@@ -9,7 +9,7 @@ from torch import nn
 
 from fedonce import InputError, Recipe
 from fedonce.hostmodels import Examples, NetworkModel
-from fedonce.hostmodels.network import AggregationModel, drop_guests, outputs
+from fedonce.hostmodels.network import AggregationModel, drop_guests, outputs, stated
 from fedonce.hostmodels.recipe import TABLES
 
 CPU = torch.device("cpu")
@@ -124,3 +124,30 @@ def test_there_is_at_least_one_member(members):
     own, values, present, target = data(50)
     with pytest.raises(InputError, match="'members' parameter of Recipe"):
         fit(Examples(own, values, present, target), (2, 2), 2, Recipe(members=members), np.random.default_rng(0), CPU)
+
+
+def test_a_weight_of_zero_is_as_good_as_leaving_rows_out():
+    """A third of the labels are wrong on purpose: with a weight of 0 they do no harm, with none they do."""
+    own, values, present, target = data(600)
+    wrong = own[:, 1] > 0.5
+    label = np.where(wrong, 1 - target, target)
+    weight = np.where(wrong, 0.0, 1.0)
+    given = Examples(own, values, present, label)
+    found = {}
+    for name, examples in {
+        "weighed": replace(given, weight=weight / weight.mean()),
+        "left out": given.take(np.flatnonzero(~wrong)),
+        "alike": given,
+    }.items():
+        model, _ = fit(examples, (2, 2), 2, replace(TABLES, epochs=15), np.random.default_rng(0), CPU)
+        found[name] = (outputs(model, own, values, present, CPU).argmax(axis=1) == target)[wrong].mean()
+    assert found["weighed"] > found["left out"] - 0.05
+    assert found["weighed"] > found["alike"] + 0.3
+
+
+def test_without_weights_rows_count_alike_by_the_old_way():
+    own, values, present, target = data(80)
+    model = AggregationModel((3,), (2, 2), 2, TABLES)
+    assert stated(model, Examples(own, values, present, target), TABLES, CPU).weight is None
+    weighed = stated(model, Examples(own, values, present, target, np.ones(80)), TABLES, CPU)
+    assert weighed.weight.dtype == torch.float32

@@ -88,3 +88,23 @@ def test_trust_goes_to_the_model_that_is_right_on_rows_held_back(good, expected)
     few = ByOverlap(Knows(True), Knows(False), (True,))
     few.choose_trust(rest.take(np.arange(10)))
     assert few.trust.tolist() == [0.0, 1.0]  # too few rows to choose by
+
+
+def test_rows_of_no_weight_have_no_say_in_whom_to_trust():
+    class Says(nn.Module):
+        def __init__(self, number):
+            super().__init__()
+            self.number = number
+
+        def forward(self, own, values, present):
+            return torch.full((len(own), 1), self.number)
+
+    target = np.where(np.arange(200) < 150, 0.0, 1.0)
+    own, present = np.zeros((200, 1), np.float32), np.ones((200, 1), np.float32)
+    rest = Examples(own, own, present, target)
+    trust = []
+    for weight in (None, np.where(target == 1, 4.0, 0.0)):
+        both = ByOverlap(Says(0.0), Says(1.0), [True])
+        both.choose_trust(replace(rest, weight=weight))
+        trust.append(float(both.trust[1]))
+    assert trust == [0.25, 1.0]

@@ -7,12 +7,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import log_loss, mean_absolute_error, r2_score, roc_auc_score, root_mean_squared_error
+from sklearn.metrics import (
+    average_precision_score,
+    log_loss,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 from fedonce.assess import importance
 from fedonce.assess.importance import Worth
 from fedonce.data.table import Table, as_text, is_missing
 from fedonce.errors import InputError
+from fedonce.hostmodels.calibration import calibration_error
 from fedonce.messages.representation import Representation
 from fedonce.party import Host
 from fedonce.rows.matching import Matching
@@ -36,7 +44,11 @@ def _check(label: NDArray[Any]) -> None:
 
 
 def scores(host: Host, label: NDArray[Any], outputs: NDArray[np.float64]) -> dict[str, float]:
-    """Return accuracy, log loss and area under the curve (two classes), or the errors of numbers."""
+    """Return how good predictions of classes are, or the errors of numbers.
+
+    Accuracy, log loss, the expected calibration error, the area under the curve (of more than two classes the mean of each
+    against the rest, where all are there), and, of two, the average precision of the rarer one, which is named.
+    """
     _check(label)
     if host.classes is None:
         numbers = label.astype(np.float64)
@@ -46,9 +58,26 @@ def scores(host: Host, label: NDArray[Any], outputs: NDArray[np.float64]) -> dic
     found = {"accuracy": float((outputs.argmax(axis=1) == codes).mean())}
     if (codes >= 0).all():
         found["log loss"] = log_loss(codes, outputs, labels=np.arange(len(host.classes)))
-        if len(host.classes) == 2 and len(np.unique(codes)) == 2:
-            found["area under the curve"] = float(roc_auc_score(codes, outputs[:, 1]))
+        found["calibration error"] = calibration_error(outputs, codes)
+        found |= _rankings(codes, outputs, host.classes.tolist())
     return found
+
+
+def _rankings(codes: NDArray[np.intp], outputs: NDArray[np.float64], classes: list[Any]) -> dict[str, float]:
+    """Return how well rows are put in order, where every class is there."""
+    counts = np.bincount(codes, minlength=len(classes))
+    if len(classes) < 2 or not counts.all():
+        return {}
+    if len(classes) > 2:
+        mean = roc_auc_score(codes, outputs, multi_class="ovr", average="macro")
+        return {"area under the curve, mean of classes": float(mean)}
+    rarer = int(counts[1] <= counts[0])
+    rare = codes == rarer, outputs[:, rarer]
+    name = str(classes[rarer]) if isinstance(classes[rarer], bool) else as_text(classes[rarer])
+    return {
+        "area under the curve": float(roc_auc_score(*rare)),
+        f"average precision of {name}": float(average_precision_score(*rare)),
+    }
 
 
 def worth(

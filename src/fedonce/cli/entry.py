@@ -17,7 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 from typer.core import TyperGroup
 
-import fedonce.cli.federation  # adds `fit` and `predict`
+import fedonce.cli.federation  # adds `fit`, `predict`, `evaluate` and `explain`
 import fedonce.cli.federation_demo  # noqa: F401  # adds `demo`
 from fedonce import __version__
 from fedonce.cli import remedies

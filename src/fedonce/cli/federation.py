@@ -1,4 +1,4 @@
-"""`fedonce federation fit` and `predict`: train and predict with guests that are machines."""
+"""`fedonce federation fit`, `predict`, `evaluate`, `explain`: train and predict with guests that are machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedonce.cli.assessing import PerRowFile, PlotFile, Repeats, explain_job, print_explanation, print_scores
 from fedonce.cli.federation_kits import federation
+from fedonce.cli.fitting import print_held_back
 from fedonce.cli.options import CareOptions, TableFile
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
 from fedonce.cli.unfolding import unfolded
@@ -18,11 +20,15 @@ from fedonce.errors import InputError
 from fedonce.system.text import Tell, duration
 
 if TYPE_CHECKING:
+    from fedonce.federation.host_run import RowsJob
+    from fedonce.federation.report import FederationPrediction
     from fedonce.federation.status import GuestStatus
 
 KitOption = Annotated[
     Path | None, typer.Option("--kit", help="The host's kit. Default: the run file's, or that of the training.")
 ]
+FederationModel = Annotated[Path, typer.Option(help="Folder of a model from `fedonce federation fit`.")]
+Deadline = Annotated[str, typer.Option(help="How long to wait for guests: 90s, 30m, 2h.")]
 EVERY = 5.0  # seconds between two lines that tell a guest's epoch, where lines stay
 
 
@@ -62,6 +68,7 @@ def fit(
         typer.echo(one_line(f"  {party}: LOST in rounds: {why}"))
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
+    print_held_back(figures)
     typer.echo(f"received: {_traffic(figures)}")
     typer.echo(f"model: {out}")
 
@@ -87,13 +94,13 @@ def _traffic(figures: dict[str, Any]) -> str:
 @unfolded
 def predict(
     table: TableFile,
-    model: Annotated[Path, typer.Option(help="Folder of a model from `fedonce federation fit`.")],
+    model: FederationModel,
     care: CareOptions,
     out: Annotated[
         Path, typer.Option(help="File for ids, predictions, probabilities, who has the row: CSV, TSV or Parquet.")
     ] = Path("predictions.csv"),
     kit: KitOption = None,
-    deadline: Annotated[str, typer.Option(help="How long to wait for guests: 90s, 30m, 2h.")] = "10m",
+    deadline: Deadline = "10m",
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -102,16 +109,78 @@ def predict(
     Every guest of the training must answer, with half of its share of the rows at least, unless you say otherwise: else nothing
     is written (exit code 6). A guest that may be missing is zeros.
     """
-    from fedonce.federation.flare import host_steps
     from fedonce.jobs import ModelRows, PredictJob
 
-    job = PredictJob(ModelRows(table, model, care=care.care()), out)
+    done = _ask(PredictJob(ModelRows(table, model, care=care.care()), out), deadline, kit, as_json, quiet)
+    if done is not None:
+        typer.echo(f"predicted {done.as_json()['rows']:,} rows: {out}")
+        _print_answers(done)
+
+
+@federation.command()
+@unfolded
+def evaluate(
+    table: TableFile,
+    model: FederationModel,
+    care: CareOptions,
+    kit: KitOption = None,
+    deadline: Deadline = "10m",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Predict rows whose labels are known, and compare: guests look the ids up in their own tables."""
+    from fedonce.jobs import EvaluateJob, EvaluationReport, ModelRows
+
+    done = _ask(EvaluateJob(ModelRows(table, model, care=care.care())), deadline, kit, as_json, quiet)
+    if done is not None:
+        assert isinstance(done.written, EvaluationReport)
+        typer.echo(f"evaluated on {done.as_json()['rows']:,} rows")
+        print_scores(done.written)
+        _print_answers(done)
+
+
+@federation.command()
+@unfolded
+def explain(
+    table: TableFile,
+    model: FederationModel,
+    care: CareOptions,
+    out: PlotFile = None,
+    per_row: PerRowFile = None,
+    repeats: Repeats = 5,
+    kit: KitOption = None,
+    deadline: Deadline = "10m",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what each party is worth, by labelled rows that the model was not trained on, or what moved each prediction.
+
+    As `fedonce host explain`, but guests look the ids up in their own tables.
+    """
+    from fedonce.jobs import ExplanationReport, ModelRows
+
+    job = explain_job(ModelRows(table, model, care=care.care()), out, repeats, per_row)
+    done = _ask(job, deadline, kit, as_json, quiet)
+    if done is not None:
+        assert isinstance(done.written, ExplanationReport)
+        print_explanation(done.written)
+        _print_answers(done)
+
+
+def _ask(job: RowsJob, deadline: str, kit: Path | None, as_json: bool, quiet: bool) -> FederationPrediction | None:
+    """Do a job over the federation; print its figures as JSON where that is wanted, else return what it came to."""
+    from fedonce.federation.flare import host_steps
+
     with progress(quiet) as tell:
-        figures = host_steps.predict(job, duration(deadline), _watch(tell), tell, kit).as_json()
-    if as_json:
-        typer.echo(to_json(figures))
-        return
-    typer.echo(f"predicted {figures['rows']:,} rows: {out}")
+        done = host_steps.predict(job, duration(deadline), _watch(tell), tell, kit)
+    if not as_json:
+        return done
+    typer.echo(to_json(done.as_json()))
+    return None
+
+
+def _print_answers(done: FederationPrediction) -> None:
+    figures = done.as_json()
     for party, share in figures["guests"].items():
         typer.echo(f"  {party}: has {100 * share:.1f} % of the rows")
     for party in figures["absent"]:

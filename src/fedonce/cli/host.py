@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedonce.cli.assessing import PerRowFile, PlotFile, Repeats, explain_job, print_explanation, print_scores
+from fedonce.cli.fitting import class_weight, print_held_back, yes_or_no
 from fedonce.cli.options import (
     CareOptions,
     IncomingOptions,
@@ -22,7 +24,7 @@ from fedonce.cli.options import (
     Training,
     model_rows,
 )
-from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json
+from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
 from fedonce.cli.unfolding import unfolded
 from fedonce.hostmodels.names import HOST_MODELS
 
@@ -40,7 +42,9 @@ class FittingOptions:
     task: Annotated[str | None, Training(help="classification or regression. Default: by the labels.")] = None
     model: Annotated[
         str | None,
-        Training(help=f"{', '.join(HOST_MODELS.built_in)}; or one of another package. With --refit: as before."),
+        Training(
+            help=f"{', '.join(HOST_MODELS.built_in)}; or one of another package. Default: auto. With --refit: as before."
+        ),
     ] = None
     recipe: Annotated[
         str | None, Training(help="How to train a network: default or paper. With --refit: as before.")
@@ -50,12 +54,43 @@ class FittingOptions:
         int | None,
         Training(help="Seed; as random_state of an estimator. Default: 0. With --refit: as before.", min=0),
     ] = None
+    weight: Annotated[
+        str | None,
+        Training(help="Column that says how much each row counts, taken out of the features. With --refit: as before."),
+    ] = None
+    class_weight: Annotated[
+        list[str] | None,
+        Training(
+            help="balanced: all classes count alike, however rare; or CLASS=WEIGHT, once for each. With --refit: as before."
+        ),
+    ] = None
+    calibrate: Annotated[
+        str, Training(help="Whether probabilities are calibrated: auto (where it helps), yes or no.")
+    ] = "auto"
+    validate: Annotated[
+        bool,
+        Training(
+            "--validate/--no-validate",
+            help="End with the score on rows held back, beside the host alone.",
+        ),
+    ] = True
 
     def fitting(self) -> Fitting:
         """Return how the host trains."""
         from fedonce.jobs import Fitting
 
-        return Fitting(self.run, self.task, self.model, self.recipe, self.epochs, self.seed)
+        return Fitting(
+            self.run,
+            self.task,
+            self.model,
+            self.recipe,
+            self.epochs,
+            self.seed,
+            self.weight,
+            class_weight(self.class_weight),
+            yes_or_no(self.calibrate, "--calibrate"),
+            self.validate,
+        )
 
 
 @host.command()
@@ -110,6 +145,7 @@ def _print_fit(figures: dict[str, Any], as_json: bool) -> None:
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
     _print_refused(figures)
+    print_held_back(figures)
     typer.echo(
         f"received: {figures['messages']} message{'' if figures['messages'] == 1 else 's'}, {figures['bytes']:,} bytes"
     )
@@ -184,7 +220,7 @@ def evaluate(
         return
     typer.echo(f"evaluated on {figures['rows']:,} rows")
     _print_guests(figures)
-    show({name: f"{value:.4f}" for name, value in report.scores.items()})
+    print_scores(report)
 
 
 @host.command()
@@ -195,26 +231,22 @@ def explain(
     incoming: IncomingOptions,
     care: CareOptions,
     limits: LimitOptions,
-    out: Annotated[Path, typer.Option(help="The plot, PNG or SVG by its ending.")] = Path("worth.png"),
-    repeats: Annotated[int, typer.Option(help="How often each party is shuffled.", min=1)] = 5,
+    out: PlotFile = None,
+    per_row: PerRowFile = None,
+    repeats: Repeats = 5,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Say what each party is worth: how much worse predictions get when its columns are shuffled among rows; with a plot.
 
-    Use rows that the model was not trained on.
+    Use rows that the model was not trained on. With --per-row also, or without --out only, what moved each prediction: which
+    party, and which of the host's own columns. That needs no labels.
     """
-    from fedonce.jobs import ExplainJob
-
     with progress(quiet) as tell:
-        report = ExplainJob(model_rows(table, model, incoming, care, limits), out, repeats).run(tell)
+        report = explain_job(model_rows(table, model, incoming, care, limits), out, repeats, per_row).run(tell)
     figures = report.as_json()
     if as_json:
         typer.echo(to_json(figures))
         return
-    typer.echo(f"what each party is worth, in {report.unit}, on {figures['rows']:,} rows:")
-    for worth in report.worths:
-        absent = "" if worth.absent is None else f"; {worth.absent:.4f} when it does not answer"
-        typer.echo(f"  {worth.party}: {worth.drop:.4f} ± {worth.spread:.4f} when shuffled{absent}")
+    print_explanation(report)
     _print_refused(figures)
-    typer.echo(f"plot: {report.plot}")

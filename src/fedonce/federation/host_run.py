@@ -28,7 +28,17 @@ from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.status import GuestStatus
 from fedonce.federation.transport import RoundsTransport
-from fedonce.jobs import Fitting, HostBudget, HostJob, Incoming, Limits, PredictJob, TableSource
+from fedonce.jobs import (
+    EvaluateJob,
+    ExplainJob,
+    Fitting,
+    HostBudget,
+    HostJob,
+    Incoming,
+    Limits,
+    PredictJob,
+    TableSource,
+)
 from fedonce.jobs.host import Connection, Prepared
 from fedonce.messages.keys import read_secret
 from fedonce.messages.representation import Representation
@@ -38,6 +48,7 @@ from fedonce.rounds.settings import Rounds
 from fedonce.rows.matching import Matching
 from fedonce.system.text import Tell
 
+RowsJob = PredictJob | EvaluateJob | ExplainJob
 OpenTransport = Callable[[Terms], RoundsTransport]
 
 
@@ -49,12 +60,27 @@ def host_job(file: RunFile, name: str, out: Path, refit: bool) -> HostJob:
         out,
         file.label,
         name,
-        Fitting(file.run, file.task, file.model, file.recipe, file.host_epochs, file.seed),
+        _fitting(file),
         budget,
         Incoming(secret=file.secret, limits=Limits(max_message=file.max_message, max_memory=file.max_memory)),
         file.forms,
         overwrite=refit,
         rounds=file.rounds_settings(),
+    )
+
+
+def _fitting(file: RunFile) -> Fitting:
+    return Fitting(
+        file.run,
+        file.task,
+        file.model,
+        file.recipe,
+        file.host_epochs,
+        file.seed,
+        file.weight,
+        file.class_weight,
+        file.calibrate,
+        file.validate,
     )
 
 
@@ -171,8 +197,8 @@ class PredictionRun:
 
     Parameters
     ----------
-    job : PredictJob
-        Which rows, with which model, into which file.
+    job : PredictJob, EvaluateJob or ExplainJob
+        Which rows, with which model, and what comes of the predictions.
     facts : Facts
         What was kept of the training.
     deadline : float
@@ -183,7 +209,7 @@ class PredictionRun:
         Opens what carries requests and messages, by the terms of the asking.
     """
 
-    job: PredictJob
+    job: RowsJob
     facts: Facts
     deadline: float
     watch: Watch
@@ -191,11 +217,11 @@ class PredictionRun:
     statuses: dict[str, GuestStatus] = field(default_factory=dict, init=False)
 
     def run(self, tell: Tell) -> FederationPrediction:
-        """Predict, and write predictions where enough guests are there."""
-        done = self.job.rows.predict(tell, self._connect)
+        """Predict, and finish the job where enough guests are there."""
+        done = self.job.rows.predict(tell, self._connect, self.job.labelled)
         answered = Answered(done, self.statuses)
         self._log().write(stage="predicted", **answered.as_json())
-        return FederationPrediction(self.job.finish(done), answered)
+        return FederationPrediction(self.job.finish(done, tell), answered)
 
     @property
     def _folder(self) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fedonce.federation.status import GuestStatus
-from fedonce.jobs import HostReport, PredictionReport
+from fedonce.jobs import EvaluationReport, ExplanationReport, HostReport, PredictionReport
 from fedonce.jobs.predict import Predicted
 
 
@@ -72,9 +72,9 @@ class Answered:
 
 @dataclass(frozen=True)
 class FederationPrediction:
-    """What a prediction over a federation came to, and the file that it is in."""
+    """What a prediction over a federation came to: a file of predictions, scores, or what each party is worth."""
 
-    written: PredictionReport
+    written: PredictionReport | EvaluationReport | ExplanationReport
     answered: Answered
 
     def as_json(self) -> dict[str, Any]:

@@ -72,8 +72,8 @@ class RunFile:
         "classification" or "regression"; None: by the labels.
     columns, drop, types
         Of the host's own table, as for `jobs.TableSource`.
-    recipe, host_epochs, model
-        How the host trains.
+    recipe, host_epochs, model, weight, class_weight, calibrate, validate
+        How the host trains, as for `jobs.Fitting`.
     align, reveal
         Whether private set intersection comes first, and who learns which rows are shared.
     forms : tuple of str
@@ -111,7 +111,11 @@ class RunFile:
     types: Mapping[str, str] = field(default_factory=dict)
     recipe: str = "default"
     host_epochs: int | None = None
-    model: str = "network"
+    model: str = "auto"
+    weight: str | None = None
+    class_weight: str | Mapping[str, float] | None = None
+    calibrate: bool | str = "auto"
+    validate: bool = True
     align: bool = False
     reveal: str = "both"
     forms: tuple[str, ...] = ()

@@ -40,6 +40,12 @@ def _are_columns(value: Any) -> bool:
     return NAMES.fits(value) and not any("," in name for name in value)
 
 
+def _are_class_weights(value: Any) -> bool:
+    if isinstance(value, dict):
+        return bool(value) and all(number(0).fits(each) for each in value.values())
+    return bool(value == "balanced")
+
+
 _COLUMNS = Kind("a list of names of columns, one or more, each once and without commas", _are_columns)
 LEARNING = {"learner": NAME, "dim": whole(1, 2**20), "bits": _BITS, "epochs": _EPOCHS, "noise": number(0, below=1e6)}
 KEYS = {
@@ -61,6 +67,10 @@ KEYS = {
     "recipe": one_of("default", "paper"),
     "host_epochs": _EPOCHS,
     "model": NAME,
+    "weight": TEXT,
+    "class_weight": Kind('"balanced", or a table of classes to numbers of at least 0', _are_class_weights),
+    "calibrate": Kind('"auto", true or false', lambda value: type(value) is bool or value == "auto"),
+    "validate": FLAG,
     "align": FLAG,
     "reveal": one_of(*REVEAL),
     "normalise_ids": TEXT,
@@ -113,12 +123,14 @@ def check_top(path: Path, content: Mapping[str, Any]) -> None:
     check(path, WHAT, content, KEYS)
     needed(path, content, ("run", "table", "id", "label", "guests"), REQUIRED)
     check_learner(path, content.get("learner", "auto"))
-    check_known(path, HOST_MODELS, content.get("model", "network"), "model")
+    check_known(path, HOST_MODELS, content.get("model", "auto"), "model")
     for guest in content["guests"]:
         if not is_party_name(guest):
             raise InputError(f"{path}: names in 'guests' must be {MUST_BE}. Got {why_not(guest)}.")
     if content["label"] == content["id"]:
         raise wrong(path, "label", "another column than 'id'", content["label"])
+    if content.get("weight") in (content["label"], content["id"]):
+        raise wrong(path, "weight", "another column than 'id' and 'label'", content["weight"])
     if content.get("min_guests", 1) > len(content["guests"]):
         raise wrong(
             path, "min_guests", f"at most the number of guests, {len(content['guests'])}", content["min_guests"]
@@ -155,6 +167,12 @@ def check_together(path: Path, content: Mapping[str, Any]) -> None:
         raise InputError(
             f"{path}: there are rounds, and noise ({noisy[0]}); rounds send values without noise. Take one of them out."
         )
+    weighed = [name for name in ("weight", "class_weight") if name in content]
+    if weighed and (rounds or budget):
+        what = "rounds, in which all rows count" if rounds else "[budget], whose noise is for rows that count"
+        raise InputError(f"{path}: there is {weighed[0]!r}, and {what} alike. Take one of them out.")
+    if "class_weight" in content and content.get("task") == "regression":
+        raise wrong(path, "class_weight", "left out for numbers, which have no classes", content["class_weight"])
     if budget:
         if rounds:
             raise InputError(

@@ -50,15 +50,20 @@ def choose_epochs(
             if _worse(longer, short):
                 return min(losses)
         model, _ = train(part, replace(recipe, epochs=epochs, members=1), rng)
-        losses[epochs] = _row_losses(outputs(model, rest.own, rest.values, rest.present, device), rest.target)
+        losses[epochs] = _row_losses(outputs(model, rest.own, rest.values, rest.present, device), rest)
     best = min(losses, key=lambda epochs: float(losses[epochs].mean()))
     if rest.target.dtype.kind == "f":
         return best
     return max(epochs for epochs, each in losses.items() if not _worse(each, losses[best]))
 
 
-def _row_losses(raw: Rows, target: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the loss of each row."""
+def _row_losses(raw: Rows, rest: Examples) -> NDArray[np.float64]:
+    """Return the loss of each row, times how much the row counts."""
+    losses = _plain_losses(raw, rest.target)
+    return losses if rest.weight is None else losses * rest.weight
+
+
+def _plain_losses(raw: Rows, target: NDArray[Any]) -> NDArray[np.float64]:
     if target.dtype.kind == "f":
         return np.asarray(np.square(raw[:, 0] - target), dtype=np.float64)
     return np.asarray(LabelLoss().rows(torch.from_numpy(raw).double(), torch.from_numpy(target)).numpy())

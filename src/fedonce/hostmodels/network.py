@@ -112,11 +112,14 @@ def stated(model: AggregationModel, examples: Examples, recipe: Recipe, device: 
     arrays = (examples.own, examples.values, examples.present)
     inputs = [torch.from_numpy(array).to(device, torch.get_default_dtype()) for array in arrays]
     target = torch.from_numpy(examples.target).to(device)
+    weight = None
+    if examples.weight is not None:
+        weight = torch.from_numpy(examples.weight).to(device, torch.get_default_dtype())
 
     def change(own: Tensor, values: Tensor, present: Tensor) -> list[Tensor]:
         return [own, values, drop_guests(present, recipe.guest_dropout)]
 
-    return Problem(model, inputs, target, LabelLoss(recipe.smoothing), "the recipe", change=change)
+    return Problem(model, inputs, target, LabelLoss(recipe.smoothing), "the recipe", weight=weight, change=change)
 
 
 def build(

@@ -54,10 +54,13 @@ class ByOverlap(nn.Module):
         arrays = (rest.own, rest.values, rest.present)
         with_all, without, has = self.eval().both(*(torch.from_numpy(array).to(self.trust.dtype) for array in arrays))
         target = torch.from_numpy(rest.target)
-        for regime, rows in enumerate((~has[:, 0], has[:, 0])):
+        weight = None if rest.weight is None else torch.from_numpy(rest.weight)
+        counts = torch.ones(len(target), dtype=torch.bool) if weight is None else weight > 0
+        for regime, rows in enumerate((~has[:, 0] & counts, has[:, 0] & counts)):
             if int(rows.sum()) >= LEAST_HELD:
+                own = None if weight is None else weight[rows]
                 losses = [
-                    float(LabelLoss().mean(trust * with_all[rows] + (1 - trust) * without[rows], target[rows]))
+                    float(LabelLoss().mean(trust * with_all[rows] + (1 - trust) * without[rows], target[rows], own))
                     for trust in TRUSTS
                 ]
                 self.trust[regime] = TRUSTS[int(np.argmin(losses))]

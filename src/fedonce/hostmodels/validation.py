@@ -47,7 +47,7 @@ class Validation:
         How much better the joint one is, row by row: above 0 is better, whatever the metric.
     more : dict
         For classes: the expected calibration error as the model gave it and with a temperature ("calibration error",
-        "calibration error, calibrated"); for two classes also the area under the curve and the average precision.
+        "calibration error, calibrated"); for two classes also "area under the curve" and "average precision of the rarer class".
     chosen : str
         What was trained; where it chose among models, which and by what score.
     """
@@ -173,7 +173,9 @@ def _more(logits: Rows, goal: Examples) -> dict[str, float]:
         "calibration error, calibrated": calibration_error(after, goal.target, goal.weight),
     }
     if logits.shape[1] == 2 and len(np.unique(goal.target)) == 2:
-        second = before[:, 1]
-        found["area under the curve"] = float(roc_auc_score(goal.target, second, sample_weight=goal.weight))
-        found["average precision"] = float(average_precision_score(goal.target, second, sample_weight=goal.weight))
+        rarer = int(np.bincount(goal.target, minlength=2)[1] <= len(goal.target) / 2)
+        given = goal.target == rarer, before[:, rarer]
+        found["area under the curve"] = float(roc_auc_score(*given, sample_weight=goal.weight))
+        precision = average_precision_score(*given, sample_weight=goal.weight)
+        found["average precision of the rarer class"] = float(precision)
     return found

@@ -3,6 +3,7 @@
 The commands, the federation and Python all run these.
 """
 
+from fedonce.jobs.explain import ExplainJob, ExplanationReport
 from fedonce.jobs.guest import GuestJob, GuestReport, MessageReport, RepresentJob, Sealing
 from fedonce.jobs.host import HostJob, HostReport
 from fedonce.jobs.incoming import Incoming, Limits
@@ -10,8 +11,6 @@ from fedonce.jobs.predict import (
     Care,
     EvaluateJob,
     EvaluationReport,
-    ExplainJob,
-    ExplanationReport,
     ModelRows,
     PredictionReport,
     PredictJob,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fedonce import protocol
@@ -48,12 +49,13 @@ class Connection:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A host that has not trained yet, its table and labels, and the messages of an earlier training."""
+    """A host that has not trained yet, its table and labels, the messages of an earlier training, and how much rows count."""
 
     party: Host
     table: Table
     label: NDArray[Any]
     kept: Kept = field(default_factory=Kept)
+    weight: NDArray[np.float64] | None = None
 
 
 Connect = Callable[[Prepared, Tell], AbstractContextManager[Connection]]
@@ -68,6 +70,17 @@ class HostReport:
     fitted: protocol.Fitted
     refused: Mapping[str, str]
     out: Path
+
+    @property
+    def not_validated(self) -> str | None:
+        """Why there is no score on rows held back; None where there is one."""
+        if self.host.validation is not None:
+            return None
+        if self.host.purse is not None:
+            return "with a privacy budget every row is learnt from, and a score of rows held back would not be private"
+        if self.fitted.traffic.rounds:
+            return "rounds train the guests too, so that rows held back would have to be held back by all parties"
+        return "it was not asked for" if not self.host.settings.validate else f"{self.rows} rows are too few"
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
@@ -85,6 +98,10 @@ class HostReport:
             "payload bytes": traffic.payload_bytes,
             "id bytes": traffic.id_bytes,
             "epsilon": None if self.host.ledger is None else self.host.ledger.epsilon(),
+            "host model": None if self.host.model is None else self.host.model.chosen,
+            "temperature": self.host.temperature,
+            "validation": None if self.host.validation is None else self.host.validation.as_json,
+            "not validated": self.not_validated,
             "model": str(self.out),
         }
 
@@ -149,11 +166,12 @@ class HostJob:
         before = found if self.refit else None
         name = self.name or (before.name if before else "host")
         tell(f"reading {self.table.path}")
-        own = read_labelled(self.table, self.label, name, before.reading if before else None)
+        own = read_labelled(self.table, self.label, name, before.reading if before else None, self.fitting.weighing)
         party = self._host(name, own, before)
         party.check_label(own.label, own.table.n_rows)
         kept = Kept(storage.load(out, "host").messages, before.received) if before else Kept()
-        return Prepared(party, own.table, own.label, kept)
+        weight = own.weights(party.task, self.table.path)
+        return Prepared(party, own.table, own.label, kept, weight)
 
     def _host(self, name: str, own: LabelledTable, before: Host | None) -> Host:
         """Return a host that has not trained yet."""
@@ -181,6 +199,8 @@ class HostJob:
             model=_model(how, before),
             reading=own.reading,
             known=tuple(before.dims) if before else (),
+            validate=how.validate,
+            calibrate=how.calibrate,
         )
 
     @contextmanager
@@ -189,7 +209,8 @@ class HostJob:
 
     def _train(self, prepared: Prepared, connection: Connection, out: Path) -> HostReport:
         party, engine = prepared.party, connection.engine
-        fitted = protocol.fit(party, prepared.table, prepared.label, engine, self.rounds, connection.matching)
+        matching, weight = connection.matching, prepared.weight
+        fitted = protocol.fit(party, prepared.table, prepared.label, engine, self.rounds, matching, weight)
         party.save(out, engine.received(), engine.moved)
         return HostReport(party, prepared.table.n_rows, fitted, engine.refused, out)
 
@@ -197,5 +218,5 @@ class HostJob:
 def _model(how: Fitting, before: Host | None) -> object:
     """Return the model that is asked for; else that of before, with its settings unless a recipe gives others."""
     if how.model is not None or before is None:
-        return how.model or "network"
+        return how.model or "auto"
     return before.prototype if how.recipe is None else before.prototype.name

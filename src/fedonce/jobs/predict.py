@@ -1,11 +1,11 @@
-"""The host's jobs with a trained model: predict rows, compare predictions with labels, say what each party is worth."""
+"""The host's jobs with a trained model: predict rows, and compare predictions with labels."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce import protocol
-from fedonce.assess import evaluation, importance
-from fedonce.assess.importance import Worth
+from fedonce.assess import evaluation
 from fedonce.data.files import check_ending, write_table
 from fedonce.data.table import Table, as_text
 from fedonce.errors import FedOnceWarning, InputError
@@ -66,9 +65,13 @@ class Predicted:
             chances = {f"probability_{text}": outputs[:, j] for j, text in enumerate(texts)}
             found = {"prediction": classes[outputs.argmax(axis=1)], **chances}
         found |= {f"has_{guest}": present for guest, present in self.prediction.present.items()}
+        return self.with_ids(found)
+
+    def with_ids(self, columns: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Return columns of one value per row, after that of the ids, or of the rows' positions."""
         if self.table.ids is None:
-            return {"row": np.arange(self.table.n_rows), **found}
-        return {_id_name(self.host, found): self.table.ids, **found}
+            return {"row": np.arange(self.table.n_rows), **columns}
+        return {_id_name(self.host, columns): self.table.ids, **columns}
 
 
 def _id_name(party: Host, taken: Collection[str]) -> str:
@@ -140,12 +143,6 @@ class ModelRows:
                     stacklevel=3,
                 )
 
-    def labelled(self, tell: Tell) -> Predicted:
-        """Predict rows whose labels are known, with guests enough."""
-        done = self.predict(tell, labelled=True)
-        self.check(done)
-        return done
-
 
 @dataclass(frozen=True)
 class PredictionReport:
@@ -173,7 +170,12 @@ class PredictJob:
         """Do it; `tell` is told each step in a line."""
         return self.finish(self.rows.predict(tell))
 
-    def finish(self, done: Predicted) -> PredictionReport:
+    @property
+    def labelled(self) -> bool:
+        """Whether labels are needed."""
+        return False
+
+    def finish(self, done: Predicted, tell: Tell = silent) -> PredictionReport:
         """Write predictions, unless too few guests are there."""
         self.rows.check(done)
         write_table(Path(self.out), done.columns())
@@ -200,43 +202,15 @@ class EvaluateJob:
 
     def run(self, tell: Tell = silent) -> EvaluationReport:
         """Do it; `tell` is told each step in a line."""
-        done = self.rows.labelled(tell)
+        return self.finish(self.rows.predict(tell, labelled=True))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether labels are needed."""
+        return True
+
+    def finish(self, done: Predicted, tell: Tell = silent) -> EvaluationReport:
+        """Compare, unless too few guests are there."""
+        self.rows.check(done)
         assert done.label is not None
         return EvaluationReport(done, evaluation.scores(done.host, done.label, done.prediction.outputs))
-
-
-@dataclass(frozen=True)
-class ExplanationReport:
-    """What each party is worth, in units of a score, and the plot of it."""
-
-    predicted: Predicted
-    unit: str
-    worths: Sequence[Worth]
-    plot: Path
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the figures as JSON values."""
-        parties = [asdict(worth) for worth in self.worths]
-        return self.predicted.as_json() | {"unit": self.unit, "parties": parties, "plot": str(self.plot)}
-
-
-@dataclass(frozen=True)
-class ExplainJob:
-    """Say what each party is worth: how much worse predictions get when its columns are shuffled; and plot it, PNG or SVG."""
-
-    rows: ModelRows
-    out: str | Path
-    repeats: int = 5
-
-    def __post_init__(self) -> None:
-        importance.check_plot(self.out)
-
-    def run(self, tell: Tell = silent) -> ExplanationReport:
-        """Do it; `tell` is told each step in a line."""
-        done = self.rows.labelled(tell)
-        assert done.label is not None
-        tell("shuffling")
-        messages = list(done.prediction.representations.values())
-        worths = evaluation.worth(done.host, done.table, done.label, messages, self.repeats, matching=done.matching)
-        unit = "accuracy" if done.host.task == "classification" else "root mean squared error"
-        return ExplanationReport(done, unit, worths, importance.plot(worths, self.out, unit))

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from fedonce import learners
 from fedonce.data.preparation import Public
 from fedonce.errors import InputError, MessageError
+from fedonce.jobs.weighing import ClassWeight, Weighing
 from fedonce.messages.envelope import kind_of, read_bytes
 from fedonce.messages.keys import PrivateKey, read_private, read_secret, unseal
 from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
@@ -45,7 +46,11 @@ class Learning:
 
 @dataclass(frozen=True)
 class Fitting:
-    """How a host trains, and for which run; None: the default, or as before where a model is trained again."""
+    """How a host trains, and for which run; None: the default, or as before where a model is trained again.
+
+    `weight` is a column that says how much each row counts, `class_weight` "balanced" or a weight by class, `calibrate` and
+    `validate` are as for `Host`.
+    """
 
     run: str | None = None
     task: str | None = None
@@ -53,6 +58,15 @@ class Fitting:
     recipe: str | None = None
     epochs: int | None = None
     seed: int | None = None
+    weight: str | None = None
+    class_weight: ClassWeight = None
+    calibrate: bool | str = "auto"
+    validate: bool = True
+
+    @property
+    def weighing(self) -> Weighing:
+        """How much rows count."""
+        return Weighing(self.weight, self.class_weight)
 
 
 @dataclass(frozen=True)

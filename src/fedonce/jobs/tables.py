@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from fedonce.data.files import read_table
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table, did_you_mean, is_missing
 from fedonce.errors import FedOnceWarning, InputError, quoted
+from fedonce.jobs.weighing import Weighing
 
 MOST_CLASSES = 20  # whole numbers with more values than this are a quantity
 LEAST_IDS = 20  # rows below which values that all differ are no sign of ids
@@ -44,10 +45,14 @@ class TableSource:
     drop: Sequence[str] = ()
     types: Mapping[str, str] = field(default_factory=dict)
 
-    def read(self, party: str, label: str | None = None) -> tuple[Table, Reading]:
-        """Read the table, and say how, so that it is read alike at prediction. The label is the last column."""
-        labels = [] if label is None else [label]
-        wanted = None if self.columns is None else [*self.columns, *labels]
+    def read(self, party: str, label: str | None = None, weighing: Weighing | None = None) -> tuple[Table, Reading]:
+        """Read the table, and say how, so that it is read alike at prediction. Label and weights are the last columns."""
+        weighing = weighing or Weighing()
+        weighing.check_column(self.id, label)
+        labels = [name for name in (label, weighing.column) if name is not None]
+        wanted = (
+            None if self.columns is None else [*self.columns, *(each for each in labels if each not in self.columns)]
+        )
         table = read_table(self.path, id=self.id, columns=wanted, types=self.types, party=party)
         places = {str(name): position for position, name in enumerate(table.names)}
         for name in (*self.drop, *labels):
@@ -61,13 +66,14 @@ class TableSource:
         if self.id is None:
             _warn_of_ids(table, kept, self.path)
         kinds = {str(name): kind for name, kind in table.kinds.items()}
-        return table, Reading(self.id, tuple(kept), kinds, label)
+        return table, Reading(self.id, tuple(kept), kinds, label, weighing.column, weighing.classes)
 
-    def check_reads_alike(self, reading: Reading, label: str | None) -> None:
+    def check_reads_alike(self, reading: Reading, label: str | None, weight: str | None = None) -> None:
         """Refuse to read a table in another way than the model that is trained again did."""
         same = {
             "id": self.id in (None, reading.id),
             "label": label in (None, reading.label),
+            "weight": weight in (None, reading.weight),
             "columns": self.columns is None or list(self.columns) == list(reading.columns),
             "drop": not set(self.drop) & set(reading.columns),
             "types": all(reading.types.get(name) == kind for name, kind in self.types.items()),
@@ -107,25 +113,41 @@ def looks_like_ids(column: NDArray[Any]) -> bool:
 
 @dataclass(frozen=True)
 class LabelledTable:
-    """A table that was read, its labels, and how it was read."""
+    """A table that was read, its labels, how it was read, and what its column of weights says, where there is one."""
 
     table: Table
     label: NDArray[Any]
     reading: Reading
+    weight: NDArray[Any] | None = None
+
+    def weights(self, task: str, path: str | Path) -> NDArray[np.float64] | None:
+        """Return how much each row counts; None: all alike."""
+        return Weighing(self.reading.weight, self.reading.class_weight).weights(self.weight, self.label, task, path)
 
 
-def read_labelled(source: TableSource, label: str | None, party: str, before: Reading | None = None) -> LabelledTable:
+def read_labelled(
+    source: TableSource,
+    label: str | None,
+    party: str,
+    before: Reading | None = None,
+    weighing: Weighing | None = None,
+) -> LabelledTable:
     """Read a training table and its labels; where a model is trained again, as it was read before."""
+    weighing = weighing or Weighing()
     if before is not None:
-        source.check_reads_alike(before, label)
-        table, reading = before.read(source.path, party, with_label=True), before
+        source.check_reads_alike(before, label, weighing.column)
+        reading = before if weighing.classes is None else replace(before, class_weight=weighing.classes)
+        table = reading.read(source.path, party, with_label=True, with_weight=True)
     elif label is None:
         raise InputError("Say which column is to be predicted (label).", parameter="label")
     else:
-        table, reading = source.read(party, label)
+        table, reading = source.read(party, label, weighing)
     y, table = table.pop(reading.label or "")
     _check_label(y, f"Column {reading.label!r} of {source.path}")
-    return LabelledTable(table, y, reading)
+    weight = None
+    if reading.weight is not None:
+        weight, table = table.pop(reading.weight)
+    return LabelledTable(table, y, reading, weight)
 
 
 def _check_label(y: NDArray[Any], column: str) -> None:

@@ -182,8 +182,7 @@ class Host(HostAttributes):
         """
         own = Table.of(table)
         examples, trained = self._gather(own, label, messages, matching or self.matching)
-        weights = check_weights(weight, own.n_rows, self.purse is not None, rounds)
-        examples = replace(examples, weight=weights)
+        examples = replace(examples, weight=self.weights(weight, own, rounds))
         rng, device = party_generator(self.random_state, self.name), pick_device(self.device)
         model, dims = self.new_model(examples.own.ndim > 2, rounds), list(trained.dims.values())
         try:
@@ -282,6 +281,10 @@ class Host(HostAttributes):
         if self.plan is not None:  # compared before anything is priced
             self.plan.check_spent(message.party, spent)
         return spent
+
+    def weights(self, weight: Any, table: Any, rounds: bool = False) -> NDArray[np.float64] | None:
+        """Return how much each row of a table counts, 1 on average; None: all alike. Raise where that cannot be meant."""
+        return None if weight is None else check_weights(weight, Table.of(table).n_rows, self.purse is not None, rounds)
 
     def check_label(self, label: Any, n_rows: int) -> None:
         """Raise where labels cannot be learnt from, before anybody spends time on it."""

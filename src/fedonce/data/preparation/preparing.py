@@ -163,6 +163,16 @@ class Preparation:
             return self.shape
         return (sum(step.width for step in self.steps),)
 
+    @property
+    def origins(self) -> NDArray[np.intp] | None:
+        """Which of the table's columns each prepared one comes from, by position; None of pixels, and where columns are mixed."""
+        if self.sketched or (self.whole and self.shape is not None):
+            return None
+        if self.whole:
+            marked = getattr(self.steps[0], "marked", np.empty(0, np.intp))
+            return np.concatenate([np.arange(self.steps[0].takes), marked])
+        return np.repeat(np.arange(len(self.steps)), [step.width for step in self.steps])
+
     def _dense(self, table: Table, fitting: bool = False) -> NDArray[Any]:
         """Return a table of numbers as a dense array; a very wide sparse one as a count sketch of it."""
         matrix = table.matrix

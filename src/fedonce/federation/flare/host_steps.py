@@ -1,4 +1,4 @@
-"""`fedonce federation fit` and `predict` on NVIDIA FLARE: the host's jobs, by a transport that asks through FLARE's server."""
+"""The host's jobs in a federation on NVIDIA FLARE, by a transport that asks through FLARE's server."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from fedonce.federation.events import Watch
 from fedonce.federation.facts import Facts
 from fedonce.federation.flare.kits import Kit, open_kit
 from fedonce.federation.flare.transport import FlareTransport
-from fedonce.federation.host_run import HostRun, OpenTransport, PredictionRun
+from fedonce.federation.host_run import HostRun, OpenTransport, PredictionRun, RowsJob
 from fedonce.federation.report import FederationPrediction, FederationReport
 from fedonce.federation.runfile import RunFile
-from fedonce.jobs import PredictJob
 from fedonce.system.text import Tell
 
 
@@ -23,10 +22,8 @@ def fit(file: RunFile, kit: Path, out: Path, watch: Watch, tell: Tell, refit: bo
     return HostRun(file, host.path, out, watch, _opens(host)).run(host.name, tell, refit)
 
 
-def predict(
-    job: PredictJob, deadline: float, watch: Watch, tell: Tell, kit: Path | None = None
-) -> FederationPrediction:
-    """Ask guests for their values of a table's rows, and predict; `kit` is by default that of the training."""
+def predict(job: RowsJob, deadline: float, watch: Watch, tell: Tell, kit: Path | None = None) -> FederationPrediction:
+    """Ask guests for their values of a table's rows, predict, and finish the job; `kit` is by default that of the training."""
     facts = Facts.read(Path(job.rows.model))
     host = _host_kit(kit or Path(facts.kit))
     return PredictionRun(job, facts, deadline, watch, _opens(host)).run(tell)
