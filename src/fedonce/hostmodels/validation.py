@@ -91,7 +91,7 @@ def hold_out(
 ) -> Held:
     """Train copies of a model without some rows, and return their outputs for these."""
     if parts is None:
-        parts = [_fewer(part, rng) for part in splits(examples.target, rng)]
+        parts = [_fewer(splits(examples.target, rng)[0], rng)]  # one, as each is a training more
     outputs = []
     for part in parts:
         trained, held = model.fresh, examples.take(part.held)
