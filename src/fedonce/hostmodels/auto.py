@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 ENOUGH_FOR_TREES = 1000  # rows, of classes
 MANY_CLASSES = 20  # each of which would take trees of its own
-SLOWER = 10  # an operation of trees takes so many times as long as one of a network
+SLOWER = 9  # an operation of trees takes so many times as long as one of a network
 
 
 @dataclass(eq=False)
