@@ -68,6 +68,15 @@ def test_equals_the_local_engine_to_the_bit(running, learner):
     expected = protocol.predict(host, new, engine).outputs[:, 1]
     assert predictions(running) == dict(zip(new.ids, expected.tolist(), strict=True))
 
+    model = ("--model", running.folder / out, "--json")
+    scored = running.outcome(running.command("evaluate", running.folder / "bank.csv", *model))
+    assert 0 <= scored["accuracy"] <= 1
+    assert scored["guests"] == {"shop": 1.0, "telco": 1.0}
+    why = running.folder / "why.csv"
+    told = running.outcome(running.command("explain", running.folder / "new.csv", *model, "--per-row", why))
+    assert (told["how"], told["guests"]) == ("approximate", {"shop": 1.0, "telco": 1.0})
+    assert "moved_by_bank,moved_by_shop,moved_by_telco" in why.read_text()
+
 
 def test_rounds_equal_the_local_engine_to_the_bit(tmp_path):
     """With the guests' rows in the host's order, as the local engine has them."""
