@@ -126,7 +126,7 @@ def export_host(host: Host, path: str | Path) -> Exported:
         return host.outputs_of(made["own"], made.get("values", nothing), made.get("present", nothing))
 
     output = "numbers" if host.classes is None else "probabilities"
-    module = _HostModule(model, None if host.classes is not None else _Numbers(host))
+    module = _HostModule(model, None if host.classes is not None else _Numbers(host), host.temperature)
     scale = host.spread if host.classes is None else 1.0
     what = f"the model of host {host.name!r}"
     return _export(
@@ -186,14 +186,14 @@ class _Numbers(nn.Module):
 class _HostModule(nn.Module):
     """The host's model, and its outputs as people read them."""
 
-    def __init__(self, model: nn.Module, numbers: nn.Module | None) -> None:
+    def __init__(self, model: nn.Module, numbers: nn.Module | None, temperature: float) -> None:
         super().__init__()
-        self.model, self.numbers = model, numbers
+        self.model, self.numbers, self.temperature = model, numbers, temperature
 
     def forward(self, own: Tensor, values: Tensor | None = None, present: Tensor | None = None) -> Tensor:
         nothing = own.new_zeros(own.shape[0], 0)
         raw: Tensor = self.model(own, nothing if values is None else values, nothing if present is None else present)
-        return raw.softmax(dim=1) if self.numbers is None else self.numbers(raw)
+        return (raw / self.temperature).softmax(dim=1) if self.numbers is None else self.numbers(raw)
 
 
 def _export(model: _Model, path: str | Path) -> Exported:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedonce.errors import InputError
 from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
+from fedonce.hostmodels.holding import average
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.onetable import with_marks
 from fedonce.training.loop import Rows
@@ -205,7 +206,7 @@ def _loss(inputs: Numbers, examples: Examples, weights: Numbers, bias: Numbers) 
     else:
         raw -= raw.max(axis=1, keepdims=True)
         each = np.log(np.exp(raw).sum(axis=1)) - raw[np.arange(len(raw)), examples.target]
-    return float(np.average(each, weights=examples.weight))
+    return average(each, examples.weight)
 
 
 def _learn(
