@@ -67,7 +67,9 @@ class BlendModel(HostModel):
 
     @property
     def fresh(self) -> HostModel:
-        """The kind of model that has the greatest weight."""
+        """The kind of model that has the greatest weight; before the training, a copy of this."""
+        if not self.members_:
+            return super().fresh
         best = max(range(len(self.members_)), key=lambda i: self.weights_[i])
         return self.members_[best].fresh
 
@@ -124,7 +126,7 @@ class BlendModel(HostModel):
         device: torch.device,
     ) -> HostModel:
         model: HostModel = HOST_MODELS[name]()
-        learn, held = examples.take(part.learn), examples.take(part.held)
+        learn, held = examples.take(part.learn).counted, examples.take(part.held).counted
         model.fit_watched(learn, held, dims, n_outputs, np.random.default_rng(seed), device)
         return model
 

@@ -192,9 +192,9 @@ def _choose(inputs: Numbers, examples: Examples, n_outputs: int, rng: np.random.
     for fold in range(FOLDS):
         held = np.arange(len(order)) % FOLDS == fold
         kept, rest = order[~held], order[held]
-        weight = None if examples.weight is None else examples.weight[kept]
+        learn = examples.take(kept).counted
         for penalty in PENALTIES:
-            found = _learn(inputs[kept], examples.target[kept], weight, n_outputs, penalty)
+            found = _learn(inputs[kept], learn.target, learn.weight, n_outputs, penalty)
             losses[penalty] += _loss(inputs[rest], examples.take(rest), *found)
     return min(losses, key=lambda penalty: losses[penalty])
 
