@@ -12,7 +12,7 @@ import torch
 from fedonce import FedOnceClassifier, FedOnceRegressor, Guest, Host, InputError
 from fedonce.hostmodels.base import Examples, Inputs
 from fedonce.hostmodels.tabm import TabMModel
-from fedonce.hostmodels.tabm_network import row_losses
+from fedonce.hostmodels.tabm_network import HeadsLoss
 from tests.conftest import make_table
 
 X, Y = make_table(400)
@@ -73,10 +73,11 @@ def test_probabilities_of_heads_are_averaged():
 
 
 def test_the_loss_is_the_mean_of_the_heads_losses():
-    each, target = torch.tensor([[[1.0, 3.0]], [[2.0, 2.0]]]), torch.tensor([1])
+    each, target = torch.tensor([[[1.0, 3.0], [2.0, 2.0]]]), torch.tensor([1])  # a row, two heads, two classes
     wanted = (np.log(1 + np.exp(-2)) + np.log(2)) / 2
-    assert float(row_losses(each, target)) == pytest.approx(wanted)
-    assert float(row_losses(torch.tensor([[[1.0]], [[4.0]]]), torch.tensor([2.0]))) == pytest.approx((1 + 4) / 2)
+    assert HeadsLoss().rows(each, target).tolist() == pytest.approx([wanted])
+    numbers = torch.tensor([[[1.0], [4.0]], [[0.0], [0.0]]])
+    assert HeadsLoss().rows(numbers, torch.tensor([2.0, 3.0])).tolist() == pytest.approx([(1 + 4) / 2, 9])
 
 
 def test_an_absent_guest_s_values_do_not_matter_and_its_absence_does():
@@ -129,12 +130,13 @@ def test_weights_of_one_change_nothing():
     np.testing.assert_array_equal(*(outputs(fitted(each, epochs=2)[0], given) for each in (given, weighted)))
 
 
-def test_training_stops_when_rows_held_back_get_no_better():
-    rng = np.random.default_rng(0)
-    noise = replace(examples(200), target=rng.integers(0, 2, 200))
-    model, history = fitted(noise, epochs=60, patience=2)
-    assert len(history) < 60
-    assert np.abs(np.diff(outputs(model, noise), axis=1)).mean() < 2  # not learnt by heart
+def test_no_rows_are_held_back_and_no_epoch_is_left_out():
+    given = examples(200)
+    model, history = fitted(given, epochs=7)
+    assert len(history) == 7
+    watched = replace(SMALL, epochs=7)
+    watched.fit_watched(given, examples(50, seed=1), (2, 2), 2, np.random.default_rng(0), CPU)
+    np.testing.assert_array_equal(outputs(watched, given), outputs(model, given))
 
 
 @pytest.mark.parametrize("n", [2, 5, 30])

@@ -15,7 +15,7 @@ from fedonce.hostmodels import Examples, Inputs
 from fedonce.hostmodels.forest import Forest
 from fedonce.hostmodels.trees import TreesModel
 from tests.conftest import make_table
-from tests.jobs.test_steps import FIT_BANK, SHOP, done, make_office
+from tests.jobs.office import FIT_BANK, SHOP, done, make_office
 
 CPU = torch.device("cpu")
 X, Y = make_table(300)
@@ -132,7 +132,7 @@ def test_disk_and_files(tmp_path):
     assert (again.model.trees, again.prototype.leaves) == (50, 7)
     for messages in ([message], []):
         np.testing.assert_array_equal(again.outputs(X[:, :4], messages), host.outputs(X[:, :4], messages))
-    with pytest.raises(InputError, match="'trees' gives no network to export; take model='network'"):
+    with pytest.raises(InputError, match="'trees' gives no network to export; take model='network' or 'tabm'"):
         export_host(host, tmp_path / "x.onnx")
     folder = make_office(tmp_path)
     done(folder, f"{FIT_BANK.replace('--out bank', '--out trees')} {SHOP} --model trees")

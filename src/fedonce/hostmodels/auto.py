@@ -41,7 +41,7 @@ class AutoModel(BlendModel):
     """
 
     name: ClassVar[str] = "auto"
-    facts: ClassVar[Facts] = Facts(images=True, private=True, rounds=True, exports=True)
+    facts: ClassVar[Facts] = Facts(images=True, private=True, rounds=True)
     models: tuple[str, ...] = ()
     recipe: object = "default"
     epochs: int | None = None

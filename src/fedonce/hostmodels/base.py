@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,6 +40,11 @@ class Examples:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows], weight)
+
+    @property
+    def counted(self) -> Examples:
+        """The same, all rows alike where none has a weight: so it may be among some of the rows."""
+        return self if self.weight is None or self.weight.any() else replace(self, weight=None)
 
 
 @dataclass(frozen=True)

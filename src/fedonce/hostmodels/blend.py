@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from fedonce.errors import InputError, parameter_error
 from fedonce.hostmodels.base import Examples, Held, HostModel, Inputs, Split, Tensors
-from fedonce.hostmodels.holding import chances, splits
+from fedonce.hostmodels.holding import average, chances, splits
 from fedonce.hostmodels.names import HOST_MODELS, Facts
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
@@ -50,6 +51,14 @@ class BlendModel(HostModel):
         if unknown or not 0 < len(self.models) <= MOST_MEMBERS:
             wanted = f"at most {MOST_MEMBERS} names of host models that are no blends"
             raise parameter_error(owner, "models", wanted, unknown[0] if unknown else self.models)
+        for each in self.models:
+            HOST_MODELS[each]().check(owner)
+
+    def must(self, fact: str, lacks: str) -> None:
+        """Raise where a fact is not so of the blend, or of a model in it that has to learn the same."""
+        super().must(fact, lacks)
+        for each in self.models if fact in ("classes", "numbers", "absent") else ():
+            HOST_MODELS[each]().must(fact, lacks)
 
     @property
     def held(self) -> Held | None:
@@ -58,7 +67,9 @@ class BlendModel(HostModel):
 
     @property
     def fresh(self) -> HostModel:
-        """The kind of model that has the greatest weight."""
+        """The kind of model that has the greatest weight; before the training, a copy of this."""
+        if not self.members_:
+            return super().fresh
         best = max(range(len(self.members_)), key=lambda i: self.weights_[i])
         return self.members_[best].fresh
 
@@ -115,7 +126,7 @@ class BlendModel(HostModel):
         device: torch.device,
     ) -> HostModel:
         model: HostModel = HOST_MODELS[name]()
-        learn, held = examples.take(part.learn), examples.take(part.held)
+        learn, held = examples.take(part.learn).counted, examples.take(part.held).counted
         model.fit_watched(learn, held, dims, n_outputs, np.random.default_rng(seed), device)
         return model
 
@@ -128,6 +139,10 @@ class BlendModel(HostModel):
             return answers[0]
         weighted = zip(self.weights_, answers, strict=True)
         return as_outputs(sum(weight * as_answers(each, each.shape[1]) for weight, each in weighted))
+
+    def module(self) -> nn.Module:
+        """Return the network of its one model, where no more than one has a weight."""
+        return self.members_[0].module() if len(self.members_) == 1 else super().module()
 
     def state(self) -> Tensors:
         """Return what each model learnt."""
@@ -152,7 +167,8 @@ class BlendModel(HostModel):
         made = cls(**restored_settings(content["settings"]))
         made.check(cls.__name__)
         members, weights = list(content["members"]), [float(each) for each in content["weights"]]
-        if not 0 < len(members) == len(weights) <= MOST_MEMBERS or not all(0 < each <= 1 for each in weights):
+        fits = 0 < len(members) == len(weights) <= MOST_MEMBERS and all(0 < each <= 1 for each in weights)
+        if not fits or abs(sum(weights) - 1) > 1e-6:
             raise ValueError("its models and their weights do not belong together")
         made.members_ = tuple(_member(each, n_arrays) for each in members)
         made.weights_ = tuple(weights)
@@ -188,7 +204,7 @@ def losses(answers: NDArray[np.float64], goal: Examples) -> NDArray[np.float64]:
 
 def mean_loss(answers: Any, goal: Examples) -> float:
     """Return the mean loss of rows, by their weights."""
-    return float(np.average(losses(np.asarray(answers), goal), weights=goal.weight))
+    return average(losses(np.asarray(answers), goal), goal.weight)
 
 
 def choose_weights(answers: Mapping[str, NDArray[np.float64]], goal: Examples) -> dict[str, float]:

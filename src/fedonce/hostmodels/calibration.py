@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from fedonce.hostmodels.holding import chances
+from fedonce.hostmodels.holding import average, chances
 from fedonce.training.loop import Rows
 
 BINS = 15
@@ -23,10 +23,12 @@ def log_losses(logits: Logits, target: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 def temperature(logits: Logits, target: NDArray[np.intp], weight: Weights = None) -> float:
-    """Return what to divide logits by so that their log loss is least."""
+    """Return what to divide logits by so that their log loss is least; 1 where there are no rows."""
+    if not len(target):
+        return 1.0
 
     def loss(log_temperature: float) -> float:
-        return float(np.average(log_losses(logits / np.exp(log_temperature), target), weights=weight))
+        return average(log_losses(logits / np.exp(log_temperature), target), weight)
 
     found = minimize_scalar(loss, bounds=(np.log(COLDEST), np.log(HOTTEST)), method="bounded")
     return float(np.exp(found.x))
@@ -48,13 +50,13 @@ def helps(logits: Logits, target: NDArray[np.intp], weight: Weights = None) -> b
     if len(target) < 2 * BINS:
         return False
     gain = log_losses(logits, target) - log_losses(crossfitted(logits, target, weight), target)
-    return bool(np.average(gain, weights=weight) > gain.std(ddof=1) / np.sqrt(len(gain)))
+    return bool(average(gain, weight) > gain.std(ddof=1) / np.sqrt(len(gain)))
 
 
 def calibration_error(probabilities: NDArray[np.float64], target: NDArray[np.intp], weight: Weights = None) -> float:
     """Return the expected calibration error: how far confidence and accuracy are apart, in 15 bins of confidence."""
     sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == target
-    weights = np.ones(len(target)) if weight is None else weight
+    weights = np.ones(len(target)) if weight is None or not weight.any() else weight
     of = np.minimum((sure * BINS).astype(np.intp), BINS - 1)
     apart = np.bincount(of, weights * (right - sure), BINS)
-    return float(np.abs(apart).sum() / weights.sum())
+    return float(np.abs(apart).sum() / max(weights.sum(), 1e-12))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
@@ -26,21 +28,25 @@ def splits(target: NDArray[np.generic], rng: np.random.Generator) -> tuple[Split
             "Add rows, or take the network (model).",
             parameter="model",
         )
-    rare = _rarest(target)
+    counts = np.zeros(0, np.intp) if target.dtype.kind == "f" else np.unique(target, return_counts=True)[1]
     if n_rows >= FEW:
         most = min(HELD_SHARE, MOST_HELD / n_rows)
-        by = target if target.dtype.kind != "f" and rare >= 2 else None
+        # Each class must have a row on both sides.
+        by = target if len(counts) and counts.min() >= 2 and len(counts) <= most * n_rows else None
         learn, held = train_test_split(np.arange(n_rows), test_size=most, random_state=seed, stratify=by)
         return (Split(np.sort(learn), np.sort(held)),)
-    if target.dtype.kind == "f" or len(np.unique(target)) == n_rows:  # numbers, or no class that has a second row
-        folds = KFold(min(FOLDS, n_rows), shuffle=True, random_state=seed).split(target)
-    else:  # a class with fewer rows than folds would be missing from what is learnt
-        folds = StratifiedKFold(max(2, min(FOLDS, rare)), shuffle=True, random_state=seed).split(target, target)
-    return tuple(Split(learn, held) for learn, held in folds)
+    if len(counts) and counts.max() >= 2:  # a class with fewer rows than folds would be missing from what is learnt
+        made = StratifiedKFold(int(np.clip(counts.min(), 2, FOLDS)), shuffle=True, random_state=seed)
+    else:
+        made = KFold(min(FOLDS, n_rows), shuffle=True, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a class has one row: it is held back once, as all are
+        return tuple(Split(learn, held) for learn, held in made.split(target, target))
 
 
-def _rarest(target: NDArray[np.generic]) -> int:
-    return len(target) if target.dtype.kind == "f" else int(np.unique(target, return_counts=True)[1].min())
+def average(rows: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:
+    """Return the mean of rows by their weights; of all alike where none has a weight, as may be among rows held back."""
+    return float(np.average(rows, weights=weight if weight is not None and weight.any() else None))
 
 
 def chances(outputs: Rows | NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fedonce.errors import InputError
 from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
+from fedonce.hostmodels.holding import average
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.onetable import with_marks
 from fedonce.training.loop import Rows
@@ -191,9 +192,9 @@ def _choose(inputs: Numbers, examples: Examples, n_outputs: int, rng: np.random.
     for fold in range(FOLDS):
         held = np.arange(len(order)) % FOLDS == fold
         kept, rest = order[~held], order[held]
-        weight = None if examples.weight is None else examples.weight[kept]
+        learn = examples.take(kept).counted
         for penalty in PENALTIES:
-            found = _learn(inputs[kept], examples.target[kept], weight, n_outputs, penalty)
+            found = _learn(inputs[kept], learn.target, learn.weight, n_outputs, penalty)
             losses[penalty] += _loss(inputs[rest], examples.take(rest), *found)
     return min(losses, key=lambda penalty: losses[penalty])
 
@@ -205,7 +206,7 @@ def _loss(inputs: Numbers, examples: Examples, weights: Numbers, bias: Numbers) 
     else:
         raw -= raw.max(axis=1, keepdims=True)
         each = np.log(np.exp(raw).sum(axis=1)) - raw[np.arange(len(raw)), examples.target]
-    return float(np.average(each, weights=examples.weight))
+    return average(each, examples.weight)
 
 
 def _learn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -59,6 +60,13 @@ class MlpModel(HostModel):
             raise parameter_error(f"MlpModel of {owner}", "hidden", "positive integers", self.hidden)
         if type(self.members) is not int or self.members < 1:
             raise parameter_error(f"MlpModel of {owner}", "members", "a positive integer", self.members)
+        if self.epochs is not None and (type(self.epochs) is not int or self.epochs < 1):
+            raise parameter_error(f"MlpModel of {owner}", "epochs", "a positive integer or None", self.epochs)
+        for name, most in (("rate", math.inf), ("weight_decay", math.inf), ("guest_dropout", 1)):
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 <= value <= most or value == math.inf:
+                wanted = "a finite number from 0" if most == math.inf else f"a number from 0 to {most}"
+                raise parameter_error(f"MlpModel of {owner}", name, wanted, value)
 
     def fit(
         self, examples: Examples, dims: Sequence[int], n_outputs: int, rng: np.random.Generator, device: torch.device
@@ -84,10 +92,11 @@ class MlpModel(HostModel):
         self.dims_, self.networks_ = tuple(dims), ()
         examples = repeated(examples, self.guest_dropout, rng)
         table = with_marks(examples.own, examples.values, examples.present, dims)
-        mean, spread = table.mean(axis=0), table.std(axis=0)
+        mean, spread = table.mean(axis=0, dtype=np.float64), table.std(axis=0, dtype=np.float64)
         mean[table.shape[1] - len(dims) :] = 0  # marks stay as they are, and so do columns of one value
         spread[table.shape[1] - len(dims) :] = 1
-        self.scale_ = {"mean": mean, "spread": np.where(spread > 1e-6, spread, 1).astype(np.float32)}
+        spread[spread <= 1e-6 * np.maximum(np.abs(mean), 1)] = 1
+        self.scale_ = {name: each.astype(np.float32) for name, each in (("mean", mean), ("spread", spread))}
         rows = torch.from_numpy(self._inputs(table, examples.present))
         training, history = self.training(len(table)), list[Epoch]()
         for _ in range(members):

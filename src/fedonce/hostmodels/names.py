@@ -43,9 +43,7 @@ HOST_MODELS: Registry[Any, Facts] = Registry(
     "fedonce.host_models",
     "fedonce.hostmodels.base:HostModel",
     {
-        "auto": BuiltIn(
-            "fedonce.hostmodels.auto:AutoModel", Facts(images=True, private=True, rounds=True, exports=True)
-        ),
+        "auto": BuiltIn("fedonce.hostmodels.auto:AutoModel", Facts(images=True, private=True, rounds=True)),
         "blend": BuiltIn("fedonce.hostmodels.blend:BlendModel", Facts()),
         "network": BuiltIn(
             "fedonce.hostmodels.network_model:NetworkModel",

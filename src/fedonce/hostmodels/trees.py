@@ -86,7 +86,7 @@ class TreesModel(HostModel):
         kept, held = held_back(examples.target, HELD, rng)
         self.n_trees_ = None
         if len(held) >= LEAST_HELD:
-            self.fit_watched(examples.take(kept), examples.take(held), dims, n_outputs, rng, device)
+            self.fit_watched(examples.take(kept).counted, examples.take(held).counted, dims, n_outputs, rng, device)
         return self.fit_all(examples, dims, n_outputs, rng, device)
 
     def fit_watched(
@@ -155,7 +155,7 @@ class TreesModel(HostModel):
             "learning_rate": self.rate,
             "num_leaves": leaves,
             "min_data_in_leaf": int(np.clip(n_rows // 50, 2, 10)),
-            "bagging_fraction": self.row_share,
+            "bagging_fraction": self.row_share if n_rows * self.row_share >= 1 else 1.0,
             "bagging_freq": 1,
             "feature_fraction_bynode": self.column_share,
             "deterministic": True,

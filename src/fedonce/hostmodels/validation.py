@@ -68,9 +68,14 @@ class Validation:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return what `as_json` gave; a file may be forged."""
-        scores = {name: content[name] for name in ("joint", "alone", "gain")}
-        found = {name: None if each is None else Score(**each) for name, each in scores.items()}
-        return cls(**{**content, **found})
+        joint, alone, gain = (
+            None if content[name] is None else Score(float(content[name]["value"]), float(content[name]["error"]))
+            for name in ("joint", "alone", "gain")
+        )
+        if joint is None:
+            raise ValueError("its validation has no score")
+        more = {str(name): float(value) for name, value in content["more"].items()}
+        return cls(str(content["metric"]), int(content["rows"]), joint, alone, gain, more, str(content["chosen"]))
 
     def __str__(self) -> str:
         """Return a line for people."""
@@ -94,8 +99,8 @@ def hold_out(
         parts = [_fewer(splits(examples.target, rng)[0], rng)]  # one, as each is a training more
     outputs = []
     for part in parts:
-        trained, held = model.fresh, examples.take(part.held)
-        trained.fit_watched(examples.take(part.learn), held, dims, n_outputs, rng, device)
+        trained, held = model.fresh, examples.take(part.held).counted
+        trained.fit_watched(examples.take(part.learn).counted, held, dims, n_outputs, rng, device)
         outputs.append(trained.outputs(held.own, held.values, held.present, device))
     return Held(tuple(parts), np.concatenate(outputs))
 
@@ -113,7 +118,7 @@ def without_guests(examples: Examples) -> Examples:
 
 def judge(joint: Held, alone: Held | None, examples: Examples, spread: float, chosen: str = "") -> Validation:
     """Compare outputs for rows held back with their targets; `spread` is the unit of numbers."""
-    goal = examples.take(joint.rows)
+    goal = examples.take(joint.rows).counted
     classes = goal.target.dtype.kind != "f"
     rows = len(goal.target)
     first = _row_scores(joint.outputs, goal.target)
@@ -172,7 +177,8 @@ def _more(logits: Rows, goal: Examples) -> dict[str, float]:
         "calibration error": calibration_error(before, goal.target, goal.weight),
         "calibration error, calibrated": calibration_error(after, goal.target, goal.weight),
     }
-    if logits.shape[1] == 2 and len(np.unique(goal.target)) == 2:
+    count = goal.target if goal.weight is None else goal.target[goal.weight > 0]
+    if logits.shape[1] == 2 and len(np.unique(count)) == 2:
         rarer = int(np.bincount(goal.target, minlength=2)[1] <= len(goal.target) / 2)
         given = goal.target == rarer, before[:, rarer]
         found["area under the curve"] = float(roc_auc_score(*given, sample_weight=goal.weight))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fedonce.errors import InputError, parameter_error
+from fedonce.errors import InputError
 from fedonce.hostmodels import Examples, HostModel
 from fedonce.hostmodels.base import Held
 from fedonce.hostmodels.calibration import helps, temperature
@@ -24,7 +24,8 @@ def judged(trained: HostState, examples: Examples, settings: HostSettings, devic
     """Return the state with what rows held back say, where that is wanted and there are enough."""
     model = trained.model
     assert model is not None
-    if len(examples.target) < LEAST_ROWS or not (settings.validate or model.held is not None):
+    asked = settings.validate or (settings.calibrate is True and trained.classes is not None)
+    if len(examples.target) < LEAST_ROWS or not (asked or model.held is not None):
         return trained
     # A party's name has no line break: this generator is nobody else's.
     rng = party_generator(settings.random_state, f"{settings.name}\nheld back")
@@ -61,12 +62,12 @@ def check_weights(weight: Any, n_rows: int, private: bool, rounds: bool) -> NDAr
         return None
     if private or rounds:
         what = "a privacy budget, whose noise is for rows that count alike" if private else "rounds"
-        raise parameter_error("Host", "weight", f"None with {what}", weight)
-    values = np.asarray(weight, dtype=np.float64)
-    if values.shape != (n_rows,) or not np.isfinite(values).all() or (values < 0).any() or not values.any():
-        raise InputError(
-            f"The weights of rows must be {n_rows} finite numbers, none below 0 and not all 0. Got an array of shape "
-            f"{values.shape}.",
-            parameter="weight",
-        )
+        raise InputError(f"The 'weight' parameter of Host must be None with {what}.", parameter="weight")
+    wanted = f"The weights of rows must be {n_rows} finite numbers, none below 0 and not all 0."
+    try:
+        values = np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError):  # which would show one of them
+        raise InputError(f"{wanted} Got something else than numbers.", parameter="weight") from None
+    if values.shape != (n_rows,) or not np.isfinite(values.sum()) or (values < 0).any() or not values.any():
+        raise InputError(f"{wanted} Got an array of shape {values.shape}.", parameter="weight")
     return np.asarray(values / values.mean())
