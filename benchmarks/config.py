@@ -27,7 +27,7 @@ class Config:
     members : int
         Networks of the host that are trained alike, their outputs averaged.
     dim, bits : int
-        Values a row and guest in a message, and bits per value.
+        Values per row and guest in a message, and bits per value.
     epochs : float or None
         SplitNN and multi-round FedOnce: epochs of rounds. None: as many as the host's recipe trains.
     host_epochs, guest_epochs : int or None
