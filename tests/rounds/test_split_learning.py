@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from fedonce import FedOnceClassifier, FedOnceRegressor, Guest, Host, InputError, MessageError, Recipe, Rounds, protocol
+from fedonce import (
+    BudgetError,
+    FedOnceClassifier,
+    FedOnceRegressor,
+    Guest,
+    Host,
+    InputError,
+    MessageError,
+    Recipe,
+    Rounds,
+    protocol,
+)
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.learners import NAT, Random
@@ -378,3 +389,18 @@ def test_images_and_a_learner_that_is_a_network_of_convolutions():
     assert model.traffic_.rounds == 4
     assert model.traffic_.payload_bytes == 120 * 3 + 4 * 2 * 16 * 3  # batches of 16: few rows
     assert model.predict(X.reshape(120, -1)).shape == (120,)
+
+
+@pytest.mark.parametrize("start", ["one-shot", "random"])
+def test_what_has_a_budget_is_never_trained_in_rounds(rng, start):
+    """Neither by the protocol nor below it: rounds know no noise, and the ledger would keep a claim that is false."""
+    X, y = rng.normal(size=(200, 4)), rng.integers(0, 2, 200)
+    model = FedOnceClassifier(
+        2, epsilon=4.0, bounds=(-5, 5), target_bounds=[0, 1], learner="pca", dim=1, random_state=0
+    ).fit(X, y)
+    host = model._host
+    engine = LocalEngine(model._guests, {"party2": Table.of(X[:, 2:])}, {})
+    with pytest.raises(BudgetError, match="rounds have no private version"):
+        protocol.fit(host, X[:, :2], y, engine, Rounds(epochs=1, start=start))
+    with pytest.raises(BudgetError, match="takes part in no rounds"):
+        engine.open_rounds(Rounds(epochs=1, start=start), 200, "party1")

@@ -214,7 +214,11 @@ def choose_weights(answers: Mapping[str, NDArray[np.float64]], goal: Examples) -
     best = np.inf
     for count in range(1, PICKS + 1):
         trials = {name: mean_loss((total + each) / count, goal) for name, each in answers.items()}
-        name = min(trials, key=lambda each: trials[each])
+        name = min(trials, key=lambda each: trials[each] if np.isfinite(trials[each]) else np.inf)
+        if not np.isfinite(trials[name]):
+            raise InputError(
+                "None of the host models gives finite numbers for rows held back; look at the labels' scale."
+            )
         if count > 1 and trials[name] > best:
             break
         best, total = trials[name], total + answers[name]

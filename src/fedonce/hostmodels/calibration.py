@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from fedonce.hostmodels.holding import average, chances
+from fedonce.hostmodels.holding import average, chances, standard_error
 from fedonce.training.loop import Rows
 
 BINS = 15
@@ -50,7 +50,7 @@ def helps(logits: Logits, target: NDArray[np.intp], weight: Weights = None) -> b
     if len(target) < 2 * BINS:
         return False
     gain = log_losses(logits, target) - log_losses(crossfitted(logits, target, weight), target)
-    return bool(average(gain, weight) > gain.std(ddof=1) / np.sqrt(len(gain)))
+    return bool(average(gain, weight) > standard_error(gain, weight))
 
 
 def calibration_error(probabilities: NDArray[np.float64], target: NDArray[np.intp], weight: Weights = None) -> float:

@@ -54,3 +54,12 @@ def chances(outputs: Rows | NDArray[np.float64]) -> NDArray[np.float64]:
     shifted = np.exp(outputs - outputs.max(axis=1, keepdims=True), dtype=np.float64)
     found: NDArray[np.float64] = shifted / shifted.sum(axis=1, keepdims=True)
     return found
+
+
+def standard_error(rows: NDArray[np.float64], weight: NDArray[np.float64] | None) -> float:
+    """Return the standard error of a mean of rows by their weights."""
+    if len(rows) < 2:
+        return float("inf")
+    weights = np.ones(len(rows)) if weight is None else weight
+    centred = rows - np.average(rows, weights=weights)
+    return float(np.sqrt(np.square(weights * centred).sum()) / weights.sum())

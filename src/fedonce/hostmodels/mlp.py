@@ -23,6 +23,8 @@ from fedonce.training.randomness import torch_seeded
 from fedonce.training.settings import Epoch, Training
 from fedonce.training.trainer import trainer
 
+MOST_MEMBERS = 64
+
 
 @dataclass(eq=False)
 class MlpModel(HostModel):
@@ -58,8 +60,9 @@ class MlpModel(HostModel):
         """Raise where a setting cannot be meant."""
         if not self.hidden or not all(type(width) is int and width > 0 for width in self.hidden):
             raise parameter_error(f"MlpModel of {owner}", "hidden", "positive integers", self.hidden)
-        if type(self.members) is not int or self.members < 1:
-            raise parameter_error(f"MlpModel of {owner}", "members", "a positive integer", self.members)
+        if type(self.members) is not int or not 1 <= self.members <= MOST_MEMBERS:
+            wanted = f"an integer from 1 to {MOST_MEMBERS}"
+            raise parameter_error(f"MlpModel of {owner}", "members", wanted, self.members)
         if self.epochs is not None and (type(self.epochs) is not int or self.epochs < 1):
             raise parameter_error(f"MlpModel of {owner}", "epochs", "a positive integer or None", self.epochs)
         for name, most in (("rate", math.inf), ("weight_decay", math.inf), ("guest_dropout", 1)):
@@ -150,6 +153,7 @@ class MlpModel(HostModel):
     def restore(self, tensors: Tensors, inputs: Inputs) -> None:
         """Make the networks anew, and load their weights."""
         width = sum(inputs.shape) + sum(inputs.dims) + len(inputs.dims)
+        self.check("a file")
         self.dims_ = inputs.dims
         self.scale_ = {name: tensors[name].astype(np.float32) for name in ("mean", "spread")}
         if any(each.shape != (width,) or not np.isfinite(each).all() for each in self.scale_.values()):

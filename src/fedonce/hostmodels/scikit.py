@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from fedonce.training.settings import Epoch
 EXAMPLE = "a classifier or regressor object of scikit-learn, as model=HistGradientBoostingClassifier()"
 LEAST = 1e-12  # probability that counts as none
 MOST_SETTINGS = 2**20  # bytes of an estimator that has not been trained
+# Their predictions are compiled code that takes the arrays of a model as they are.
+COMPILED = ("sklearn.svm", "sklearn.neighbors", "sklearn.tree", "sklearn.ensemble._hist_gradient_boosting")
 _trusted: set[str] = set()
 
 
@@ -189,6 +192,25 @@ def _dumps(estimator: Any) -> bytes:
     return bytes(_skops().dumps(estimator))
 
 
+def _compiled(data: bytes) -> set[str]:
+    """Return the types of a file whose compiled code trusts its arrays: forged ones could make it read beyond its memory."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as file:
+            schema = json.loads(file.read("schema.json"))
+    except (KeyError, RecursionError) as error:
+        raise ValueError(f"its estimator cannot be read ({type(error).__name__})") from None
+    found, open_parts = set(), [schema]
+    while open_parts:  # no recursion: a forged file could nest without end
+        part = open_parts.pop()
+        if isinstance(part, dict):
+            if str(part.get("__module__", "")).startswith(COMPILED):
+                found.add(f"{part['__module__']}.{part.get('__class__')}")
+            open_parts.extend(part.values())
+        elif isinstance(part, list):
+            open_parts.extend(part)
+    return found
+
+
 def _loads(data: bytes) -> Any:
     """Read an estimator that may be forged: nothing is unpacked to more than its size, and only trusted types are made."""
     skops = _skops()
@@ -199,10 +221,12 @@ def _loads(data: bytes) -> Any:
     stored = all(entry.compress_type == zipfile.ZIP_STORED for entry in entries)
     if not stored or sum(entry.file_size for entry in entries) > len(data):
         raise ValueError("its estimator unpacks to more than its size")
-    unknown = sorted(set(skops.get_untrusted_types(data=data)) - _trusted)
+    if any(entry.filename.endswith(".npz") for entry in entries):  # which is packed once more
+        raise ValueError("its estimator has sparse matrices, which could unpack to more than its size")
+    unknown = sorted((set(skops.get_untrusted_types(data=data)) | _compiled(data)) - _trusted)
     if unknown:
         raise InputError(
-            f"The model has {', '.join(map(repr, unknown[:5]))}, which skops does not trust; if you trust the file and who made "
-            f"it, call fedonce.hostmodels.trust({', '.join(map(repr, unknown[:5]))}) first."
+            f"The model has {', '.join(map(repr, unknown[:5]))}, which is not trusted in a file; if you trust the file and who "
+            f"made it, call fedonce.hostmodels.trust({', '.join(map(repr, unknown[:5]))}) first."
         )
     return skops.loads(data, trusted=sorted(_trusted))

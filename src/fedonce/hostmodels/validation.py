@@ -13,7 +13,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from fedonce.hostmodels.base import Examples, Held, HostModel, Split
 from fedonce.hostmodels.calibration import calibration_error, crossfitted
-from fedonce.hostmodels.holding import chances, splits
+from fedonce.hostmodels.holding import chances, splits, standard_error
 from fedonce.training.loop import Rows
 
 MOST_LEARNT = 10_000  # rows that a model which holds none back itself learns from once more, to be judged
@@ -145,29 +145,21 @@ def _row_scores(outputs: Rows, target: NDArray[Any]) -> NDArray[np.float64]:
 def _mean(rows: NDArray[np.float64], weight: Any, unit: float) -> tuple[Score, NDArray[np.float64]]:
     """Return the mean, and what each row adds to it."""
     mean = float(np.average(rows, weights=weight))
-    return Score(mean, _error(rows, weight)), rows
+    return Score(mean, standard_error(rows, weight)), rows
 
 
 def _root(rows: NDArray[np.float64], weight: Any, unit: float) -> tuple[Score, NDArray[np.float64]]:
     """Return the root of the mean, and what each row adds to it to first order (the delta method)."""
     root = float(np.sqrt(np.average(rows, weights=weight)))
     parts = rows / (2 * root) * unit if root > 0 else rows * 0
-    return Score(root * unit, _error(parts, weight)), parts
-
-
-def _error(rows: NDArray[np.float64], weight: Any) -> float:
-    if len(rows) < 2:
-        return float("inf")
-    weights = np.ones(len(rows)) if weight is None else weight
-    centred = rows - np.average(rows, weights=weights)
-    return float(np.sqrt(np.square(weights * centred).sum()) / weights.sum())
+    return Score(root * unit, standard_error(parts, weight)), parts
 
 
 def _gain(
     joint: NDArray[np.float64], alone: NDArray[np.float64], weight: Any, unit: float, score: Any, sign: int
 ) -> Score:
     (first, of_first), (second, of_second) = score(joint, weight, unit), score(alone, weight, unit)
-    return Score(sign * (first.value - second.value), _error(of_first - of_second, weight))
+    return Score(sign * (first.value - second.value), standard_error(of_first - of_second, weight))
 
 
 def _more(logits: Rows, goal: Examples) -> dict[str, float]:

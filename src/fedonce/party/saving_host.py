@@ -16,12 +16,14 @@ from fedonce.errors import InputError, shown
 from fedonce.hostmodels import HOST_MODELS, HostModel, Inputs
 from fedonce.hostmodels.validation import Validation
 from fedonce.messages.names import kept
+from fedonce.messages.representation import DIM_LIMIT
 from fedonce.party.drift import MOST_VALUES, Seen
 from fedonce.party.host_state import HostSettings, HostState
 from fedonce.party.saving import check_registered, empty_purse, ledger_from, ledger_json
 from fedonce.party.storage import Stored
 from fedonce.rows.matching import Matching
 
+MOST_VALUES_IN_ALL = 2**20  # per row, of all guests together: a forged number must not take memory
 _KINDS: dict[str, Any] = {"U": str, "O": object, "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64}
 
 
@@ -86,6 +88,7 @@ def parts(stored: Stored) -> tuple[HostSettings, HostState]:
         reading=None if settings["reading"] is None else Reading.from_json(settings["reading"]),
     )
     classes, dims = _values(settings["classes"]), settings["dims"]
+    _check_dims(dims)  # before anything is built of that size
     n_outputs = 1 if classes is None else len(classes)
     trained.restore(stored.weights, Inputs(preparation.row_shape, tuple(dims.values()), n_outputs))
     return host, HostState(
@@ -104,6 +107,14 @@ def parts(stored: Stored) -> tuple[HostSettings, HostState]:
         settings.get("temperature", 1.0),
         Validation.from_json(settings["validation"]) if "validation" in settings else None,
     )
+
+
+def _check_dims(dims: Mapping[str, Any]) -> None:
+    if (
+        not all(type(dim) is int and 0 < dim <= DIM_LIMIT for dim in dims.values())
+        or sum(dims.values()) > MOST_VALUES_IN_ALL
+    ):
+        raise ValueError("its guests must have one value per row or more, and not more than messages can")
 
 
 def check_parts(state: HostState) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedonce.data.table import Table
-from fedonce.errors import InputError, MessageError
+from fedonce.errors import BudgetError, InputError, MessageError
 from fedonce.learners import Auto, NetworkLearner
 from fedonce.messages.representation import DIM_LIMIT, Representation, row_digest
 from fedonce.party import FineTuning, Guest
@@ -42,6 +42,11 @@ class GuestSide:
         n_rows: int,
         host: str,
     ) -> None:
+        if guest.purse is not None:
+            raise BudgetError(
+                f"Party {guest.name!r} has a privacy budget, and takes part in no rounds: they have no private version. Leave "
+                "the rounds out, or the budget."
+            )
         self.guest, self.host, self.n_rows = guest, host, n_rows
         self.encoding = rounds.encoding(guest.encoding)
         self.present = present

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from fedonce.data.table import Table
-from fedonce.errors import InputError, MessageError
+from fedonce.errors import BudgetError, InputError, MessageError
 from fedonce.hostmodels import HostModel
 from fedonce.messages.codecs import most_state
 from fedonce.messages.received import Received
@@ -82,7 +82,12 @@ def check(engine: object, host: Host) -> None:
 
 
 def check_model(host: Host) -> None:
-    """Raise where the host's model cannot be trained in rounds."""
+    """Raise where the host's model cannot be trained in rounds, or has a budget, of which rounds know nothing."""
+    if host.purse is not None or host.ledger is not None:
+        raise BudgetError(
+            f"The host {host.name!r} has a privacy budget, and rounds have no private version: gradients of single rows would "
+            "leave it. Leave the rounds out, or the budget."
+        )
     host.prototype.must(
         "rounds", "cannot be trained in rounds, as it gives no gradients (rounds=0 is the one message alone)"
     )
@@ -106,6 +111,8 @@ class HostSide:
             classes=targets.classes,
             offset=targets.offset,
             spread=targets.spread,
+            temperature=1.0,  # both are of the model before
+            validation=None,
         )
         self.rows = preparation.transform(table)
         self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
