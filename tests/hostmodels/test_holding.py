@@ -107,4 +107,6 @@ def test_rows_without_a_weight_among_some_count_alike():
 
 
 def test_chances_of_far_logits():
-    np.testing.assert_allclose(chances(np.array([[1e4, 1e4 + np.log(3)], [-1e4, 0]])), [[0.25, 0.75], [0, 1]], rtol=1e-6)
+    np.testing.assert_allclose(
+        chances(np.array([[1e4, 1e4 + np.log(3)], [-1e4, 0]])), [[0.25, 0.75], [0, 1]], rtol=1e-6
+    )

@@ -40,7 +40,9 @@ def test_accuracy_and_gain_with_standard_errors():
     assert (found.metric, found.rows, found.chosen) == ("accuracy", 100, "trees")
     assert (found.joint.value, found.alone.value, found.gain.value) == pytest.approx((0.9, 0.8, 0.1))
     assert found.joint.error == pytest.approx(np.sqrt(0.9 * 0.1 / 100))
-    assert found.gain.error == pytest.approx(np.sqrt(0.1 * 0.9 / 100))  # of the differences: both are asked the same rows
+    assert found.gain.error == pytest.approx(
+        np.sqrt(0.1 * 0.9 / 100)
+    )  # of the differences: both are asked the same rows
     assert set(found.more) == {
         "calibration error",
         "calibration error, calibrated",
@@ -115,17 +117,17 @@ def test_a_forged_file_is_refused(forged):
 
 
 def test_a_model_is_trained_without_the_rows_that_it_is_asked():
-    class Watched(LinearModel):
-        seen = []
+    seen = []
 
+    class Watched(LinearModel):
         def fit_watched(self, examples, held, dims, n_outputs, rng, device):
-            Watched.seen.append((len(examples.target), len(held.target)))
+            seen.append((len(examples.target), len(held.target)))
             return super().fit_watched(examples, held, dims, n_outputs, rng, device)
 
     given = examples(np.arange(90) % 2)
     untouched = Watched()
     found = hold_out(untouched, given, (3,), 2, np.random.default_rng(0), CPU)
-    assert Watched.seen == [(60, 30)] * 3
+    assert seen == [(60, 30)] * 3
     assert untouched.weights_ is None
     assert found.outputs.shape == (90, 2)
     assert sorted(found.rows) == list(range(90))
