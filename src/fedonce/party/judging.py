@@ -68,6 +68,8 @@ def check_weights(weight: Any, n_rows: int, private: bool, rounds: bool) -> NDAr
         values = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError):  # which would show one of them
         raise InputError(f"{wanted} Got something else than numbers.", parameter="weight") from None
-    if values.shape != (n_rows,) or not np.isfinite(values.sum()) or (values < 0).any() or not values.any():
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if values.shape != (n_rows,) or not np.isfinite(total) or (values < 0).any() or not values.any():
         raise InputError(f"{wanted} Got an array of shape {values.shape}.", parameter="weight")
     return np.asarray(values / values.mean())
