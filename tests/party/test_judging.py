@@ -6,6 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
 from fedonce import Guest, Host, InputError
 from fedonce.hostmodels.linear import LinearModel
@@ -85,6 +87,15 @@ def test_what_is_judged_changes_nothing_of_the_model():
     np.testing.assert_array_equal(
         *(trained(calibrate=False, validate=validate).outputs(X[:, :4], [MESSAGE]) for validate in (True, False))
     )
+
+
+@pytest.mark.parametrize("model", [LogisticRegression(), KNeighborsClassifier(30)], ids=["one class", "few rows"])
+def test_a_model_that_cannot_learn_from_fewer_rows_stays_trained(model, caplog):
+    rare = (np.arange(150) == 7).astype(int)
+    host = trained(model, rare, 30, calibrate=True)
+    assert host.outputs(X[:30, :4], []).shape == (30, 2)
+    assert (host.temperature, host.validation) == (1, None)
+    assert "host bank: rows held back say nothing (ValueError)" in caplog.text
 
 
 def test_a_wrong_setting():
