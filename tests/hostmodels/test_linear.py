@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fedonce import FedOnceClassifier, FedOnceRegressor, Guest, Host, InputError
 from fedonce.hostmodels import Examples, Inputs
-from fedonce.hostmodels.linear import PENALTIES, LinearModel
+from fedonce.hostmodels.linear import PENALTIES, TRIED, LinearModel
 from tests.conftest import make_table
 from tests.hostmodels.test_trees import COLUMNS, CPU, outputs
 
@@ -82,6 +82,28 @@ def test_noise_gets_a_large_penalty():
     )
     assert trained(noise).penalty_ >= PENALTIES[-3]
     assert trained(examples()).penalty_ < PENALTIES[-3]
+
+
+def test_rows_held_back_choose_the_penalty_and_all_rows_are_learnt_from():
+    rows, rng = examples(classes=2), np.random.default_rng(0)
+    learn, held = rows.take(np.arange(400)), rows.take(np.arange(400, 500))
+    noise = Examples(held.own, held.values, held.present, rng.integers(0, 2, 100))
+    watched, fooled = LinearModel(), LinearModel()
+    watched.fit_watched(learn, held, (2, 1), 2, rng, CPU)
+    fooled.fit_watched(learn, noise, (2, 1), 2, rng, CPU)
+    assert watched.penalty_ < fooled.penalty_ == max(TRIED)
+    before = watched.weights_
+    watched.fit_all(rows, (2, 1), 2, rng, CPU)
+    assert watched.penalty_ in TRIED
+    assert not np.array_equal(watched.weights_, before)
+
+
+def test_nearly_all_rows_may_be_without_a_weight():
+    for classes in (0, 2):
+        rows = examples(60, classes=classes)
+        weight = np.r_[60.0, np.zeros(59)]
+        model = trained(Examples(rows.own, rows.values, rows.present, rows.target, weight), max(classes, 1))
+        assert np.isfinite(outputs(model, rows)).all()
 
 
 def test_an_absent_guest_is_its_mean():

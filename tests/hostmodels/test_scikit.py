@@ -13,6 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -157,6 +158,7 @@ def test_disk(tmp_path, estimator):
     pytest.importorskip("skops")
     host, message = trained(estimator)
     host.save(tmp_path)
+    trust("sklearn.svm._classes.SVC")
     again = Host.load(tmp_path)
     for messages in ([message], []):
         np.testing.assert_array_equal(again.outputs(X[:, :4], messages), host.outputs(X[:, :4], messages))
@@ -168,11 +170,20 @@ def test_types_that_skops_does_not_trust_are_refused_by_name(tmp_path):
     pytest.importorskip("skops")
     host, message = trained(HistGradientBoostingClassifier(max_iter=5))
     host.save(tmp_path)
-    with pytest.raises(InputError, match=rf"{TREE}', which skops does not trust.*hostmodels.trust\('{TREE}'\)"):
+    with pytest.raises(InputError, match=rf"{TREE}', which is not trusted.*hostmodels.trust\('{TREE}'\)"):
         Host.load(tmp_path)
     trust(TREE)
     again = Host.load(tmp_path)
     np.testing.assert_array_equal(again.outputs(X[:, :4], [message]), host.outputs(X[:, :4], [message]))
+
+
+@pytest.mark.parametrize("estimator", [SVC(), make_pipeline(StandardScaler(), KNeighborsClassifier())])
+def test_compiled_code_that_trusts_its_arrays_is_refused_by_name(tmp_path, estimator):
+    """Forged numbers of support vectors end the program instead of raising."""
+    pytest.importorskip("skops")
+    trained(estimator)[0].save(tmp_path)
+    with pytest.raises(InputError, match=r"'sklearn\.(svm|neighbors).* is not trusted in a file"):
+        Host.load(tmp_path)
 
 
 def test_without_skops_the_error_says_how_to_get_it(tmp_path, monkeypatch):
@@ -197,7 +208,7 @@ def packed(data):
         (lambda model: np.frombuffer(packed(model.state()["skops"].tobytes()), np.uint8), "more than its size"),
         (lambda model: np.zeros(50, np.uint8), "not a zip file"),
         (lambda model: np.zeros((5, 5)), "must be bytes"),
-        (lambda model: trained(SVC())[0].model.state()["skops"], "of another type"),
+        (lambda model: trained(GaussianNB())[0].model.state()["skops"], "of another type"),
         (lambda model: fitted(LogisticRegression(), X[:, :5], Y), "another number of columns"),
         (lambda model: fitted(LogisticRegression(), X, Y + 1), "other classes"),
         (lambda model: fitted(LogisticRegression(), X, np.array(["a", "b"])[Y]), "other classes"),

@@ -229,7 +229,9 @@ def test_forged_arrays_are_refused(name, forge):
 
 def test_forged_settings_ask_for_no_more_than_there_is():
     host, _ = trained()
-    TabMModel(layers=10**9, heads=10**9, width=10**9).restore(host.model.state(), Inputs((4,), (3,), 2))
+    again = TabMModel(layers=10**9, heads=10**9, width=10**9)
+    again.restore(host.model.state(), Inputs((4,), (3,), 2))
+    assert again.module().size == host.model.module().size
 
 
 def test_a_file_for_other_systems(tmp_path):

@@ -123,6 +123,56 @@ def test_few_rows_rare_classes_and_nothing_to_learn():
     np.testing.assert_allclose(outputs(trained(rows=flat)[0], flat), flat.target.mean(), atol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "leaves"), [(20, 31), (3100, 31), (6000, 60), (200_000, 255)])
+def test_a_tree_has_a_leaf_for_100_rows(n, leaves):
+    model, rows = TreesModel(), examples(20)
+    model.inputs_ = Inputs((3,), (1, 1), 1)
+    many = Examples(*(np.zeros((n, width), np.float32) for width in (3, 2, 2)), np.zeros(n))
+    assert model._settings(many)["num_leaves"] == leaves
+    settings = TreesModel(leaves=9, column_share=0.3, row_share=0.6)
+    settings.inputs_ = model.inputs_
+    chosen = settings._settings(rows)
+    names = ("num_leaves", "feature_fraction_bynode", "bagging_fraction")
+    assert [chosen[name] for name in names] == [9, 0.3, 0.6]
+    assert "feature_fraction" not in chosen  # columns are chosen anew for each split
+
+
+def test_trees_for_gaps_see_every_row_twice(monkeypatch):
+    grown = []
+    grow = TreesModel._grow
+
+    def watched(self, settings, examples, n_trees):
+        grown.append((len(examples.target), n_trees, settings["learning_rate"], bool(examples.present.all())))
+        return grow(self, settings, examples, n_trees)
+
+    monkeypatch.setattr(TreesModel, "_grow", watched)
+    model, _ = trained(model=TreesModel(trees=80))
+    n_trees = model.n_trees_
+    assert grown == [(600, 2 * n_trees, 0.05, True), (1200, max(1, n_trees // 2), 0.2, False)]
+
+
+def test_rows_held_back_say_how_many_trees_there_are():
+    rows, rng = examples(), np.random.default_rng(0)
+    learn, held = rows.take(np.arange(500)), rows.take(np.arange(500, 600))
+    noise = Examples(held.own, held.values, held.present, rng.standard_normal(100))
+    watched, fooled = TreesModel(trees=200), TreesModel(trees=200)
+    watched.fit_watched(learn, held, (1, 1), 1, rng, CPU)
+    fooled.fit_watched(learn, noise, (1, 1), 1, rng, CPU)
+    assert watched.n_trees_ > 3 * fooled.n_trees_
+    assert watched.gaps_ is None
+    watched.fit_all(rows, (1, 1), 1, rng, CPU)
+    assert watched.gaps_ is not None
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("classes", [0, 2])
+def test_very_few_rows(n, classes):
+    few = examples(n, classes=classes)
+    model, _ = trained(classes, rows=few)
+    model.fit_watched(few, few, (1, 1), max(classes, 1), np.random.default_rng(0), CPU)
+    assert np.isfinite(outputs(model, few)).all()
+
+
 def test_disk_and_files(tmp_path):
     message = Guest("shop", "pca", dim=3).learn(X[:, 4:])
     host = Host("bank", model=TreesModel(trees=50, leaves=7))

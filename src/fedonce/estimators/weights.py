@@ -24,11 +24,19 @@ def weights_of(
     """Return a weight per row; None: all count alike."""
     weight = None
     if sample_weight is not None:
+        _check_numbers(sample_weight, owner)
         weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
     if class_weight is None:
         return weight
     by_class = class_weights(class_weight, label, task, owner)
     return by_class if weight is None else weight * by_class
+
+
+def _check_numbers(sample_weight: ArrayLike, owner: str) -> None:
+    try:
+        np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):  # which would show one of them
+        raise InputError(f"The 'sample_weight' of {owner} must be numbers, one per row.") from None
 
 
 def class_weights(

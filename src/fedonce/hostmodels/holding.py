@@ -16,7 +16,7 @@ HELD_SHARE = 1 / 7
 MOST_HELD = 20_000  # rows: more would not make a score much surer, and are better learnt from
 FEW = 2_000  # rows below which every row is held back once, in turn
 FOLDS = 3
-LEAST = 4  # rows: of fewer, what is left cannot be learnt from
+LEAST = 2  # rows: of fewer, what is left cannot be learnt from
 
 
 def splits(target: NDArray[np.generic], rng: np.random.Generator) -> tuple[Split, ...]:

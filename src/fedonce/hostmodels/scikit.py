@@ -28,8 +28,8 @@ from fedonce.training.settings import Epoch
 EXAMPLE = "a classifier or regressor object of scikit-learn, as model=HistGradientBoostingClassifier()"
 LEAST = 1e-12  # probability that counts as none
 MOST_SETTINGS = 2**20  # bytes of an estimator that has not been trained
-# Their predictions are compiled code that takes the arrays of a model as they are.
-COMPILED = ("sklearn.svm", "sklearn.neighbors", "sklearn.tree", "sklearn.ensemble._hist_gradient_boosting")
+# Their predictions are compiled code that takes the arrays of a model as they are; trees skops does not trust itself.
+COMPILED = ("sklearn.svm", "sklearn.neighbors")
 _trusted: set[str] = set()
 
 

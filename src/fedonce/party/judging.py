@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from fedonce.hostmodels.validation import hold_out, judge, without_guests
 from fedonce.party.host_state import HostSettings, HostState
 from fedonce.training.randomness import party_generator
 
+logger = logging.getLogger(__name__)
+
 LEAST_ROWS = 20  # fewer say nothing
 
 
@@ -27,6 +30,16 @@ def judged(trained: HostState, examples: Examples, settings: HostSettings, devic
     asked = settings.validate or (settings.calibrate is True and trained.classes is not None)
     if len(examples.target) < LEAST_ROWS or not (asked or model.held is not None):
         return trained
+    try:
+        return _judged(trained, model, examples, settings, device)
+    except ValueError as error:  # of a model that needs more rows, or two classes: it has learnt from all rows as it is
+        logger.warning("host %s: rows held back say nothing (%s)", settings.name, type(error).__name__)
+        return trained
+
+
+def _judged(
+    trained: HostState, model: HostModel, examples: Examples, settings: HostSettings, device: torch.device
+) -> HostState:
     # A party's name has no line break: this generator is nobody else's.
     rng = party_generator(settings.random_state, f"{settings.name}\nheld back")
     joint = model.held or hold_out(model, examples, list(trained.dims.values()), trained.n_outputs, rng, device)
@@ -68,6 +81,8 @@ def check_weights(weight: Any, n_rows: int, private: bool, rounds: bool) -> NDAr
         values = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError):  # which would show one of them
         raise InputError(f"{wanted} Got something else than numbers.", parameter="weight") from None
-    if values.shape != (n_rows,) or not np.isfinite(values.sum()) or (values < 0).any() or not values.any():
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if values.shape != (n_rows,) or not np.isfinite(total) or (values < 0).any() or not values.any():
         raise InputError(f"{wanted} Got an array of shape {values.shape}.", parameter="weight")
     return np.asarray(values / values.mean())
