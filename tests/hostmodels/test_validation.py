@@ -47,7 +47,7 @@ def test_accuracy_and_gain_with_standard_errors():
         "calibration error",
         "calibration error, calibrated",
         "area under the curve",
-        "average precision",
+        "average precision of the rarer class",
     }
     assert str(found) == "accuracy 0.9 ± 0.03 on 100 rows held back; the host alone 0.8 ± 0.04; better by 0.1 ± 0.03"
 
@@ -127,10 +127,10 @@ def test_a_model_is_trained_without_the_rows_that_it_is_asked():
     given = examples(np.arange(90) % 2)
     untouched = Watched()
     found = hold_out(untouched, given, (3,), 2, np.random.default_rng(0), CPU)
-    assert seen == [(60, 30)] * 3
+    assert seen == [(60, 30)]  # one split: each is a training more
     assert untouched.weights_ is None
-    assert found.outputs.shape == (90, 2)
-    assert sorted(found.rows) == list(range(90))
+    assert found.outputs.shape == (30, 2)
+    assert len(set(found.rows.tolist())) == 30
     again = hold_out(untouched, without_guests(given), (), 2, np.random.default_rng(0), CPU, found.splits)
     np.testing.assert_array_equal(again.rows, found.rows)
 
