@@ -17,6 +17,10 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
             "fedonce.rounds.split_learning",
         ),
     ),
+    "tabm_settings.py": (
+        "records what a host's model sees, by a model of its own",
+        ("fedonce.hostmodels.base", "fedonce.hostmodels.names"),
+    ),
     "kept_variance.py": ("looks at a guest's rows as they are after preparation", ("fedonce.data.table",)),
     "privacy_loss.py": (
         "prices events that no training spends; the command `fedonce privacy epsilon` does it one by one",

@@ -65,7 +65,7 @@ def test_a_file_is_read_by_its_path_or_its_name(tmp_path):
         (("methods", "config = 3\nmethods"), "'config' must be a table"),
         (("[[cases]]", "[cases]"), "with two brackets"),
         (("methods", 'part = "tests"\nmethods'), "unknown part 'tests'; did you mean 'test'"),
-        (("methods", 'vary = { model = ["forest"] }\nmethods'), "'model' must be one of network"),
+        (("methods", 'vary = { model = ["forest"] }\nmethods'), "'model' must be one of auto, blend, network"),
         (("methods", "seeds = 0\nmethods"), "'seeds' must be an integer of at least 1. Got 0"),
         (("methods", "folds = 2.5\nmethods"), "'folds' must be an integer"),
         (("methods", 'hosts = "some"\nmethods'), "'hosts' must be 'first', 'all' or a list"),

@@ -138,7 +138,7 @@ def test_the_host_s_model_is_the_one_of_the_settings(monkeypatch):
     one = problem()
     estimator.make(one, replace(QUICK, model="network"), 0, one.parties, one.host)
     assert made == ["network"]
-    with pytest.raises(InputError, match="'model' must be one of network"):
+    with pytest.raises(InputError, match="'model' must be one of auto, blend, network"):
         replace(QUICK, model="forest")
 
 

@@ -7,13 +7,14 @@ import threading
 import numpy as np
 import pytest
 import torch
+from sklearn import cluster
 from threadpoolctl import threadpool_info, threadpool_limits
 from torch import nn
 
 from fedonce import FedOnceClassifier, Guest, Host, Rounds, learners
 from fedonce.assess import leakage
 from fedonce.data.table import Table
-from fedonce.learners import NAT, PCA, Autoencoder, Patches, Random, patches, pca
+from fedonce.learners import NAT, PCA, Autoencoder, Patches, Random, pca
 from fedonce.training import threads
 from fedonce.training.closedform import ClosedForm
 from fedonce.training.loop import apply
@@ -57,7 +58,7 @@ def used(monkeypatch):
     noting(nn.Linear, "forward")
     noting(ClosedForm, "forward")
     noting(pca, "eigh")
-    noting(patches, "MiniBatchKMeans")
+    noting(cluster, "MiniBatchKMeans")
     noting(leakage, "solve")
     noting(leakage, "NearestNeighbors")
     return seen
