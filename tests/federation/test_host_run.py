@@ -222,7 +222,7 @@ def test_an_evaluation_and_an_explanation_are_the_host_s_jobs_with_another_engin
 
 def test_a_training_tells_what_rows_held_back_say(bank):
     figures = bank.fit().as_json()
-    assert (figures["host model"], figures["validation"]["rows"]) == ("network", N)
+    assert (figures["host model"], figures["validation"]["rows"]) == ("network", N // 3)
     assert set(figures["validation"]["gain"]) == {"value", "error"}
     figures = bank.fit("rounds = 3\n", refit=True).as_json()
     assert figures["validation"] is None

@@ -10,7 +10,7 @@ from fedonce.hostmodels.holding import average, chances, standard_error
 from fedonce.training.loop import Rows
 
 BINS = 15
-COLDEST, HOTTEST = 0.05, 20.0
+COLDEST, HOTTEST = 0.5, 20.0  # few rows that are all right must not make a model certain of everything
 Weights = NDArray[np.float64] | None
 Logits = Rows | NDArray[np.float64]
 
