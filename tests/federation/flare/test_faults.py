@@ -176,6 +176,7 @@ FileStreamer.stream_file = staticmethod(large)
 """
 
 
+@pytest.mark.slow_federation
 def test_guest_that_sends_more_than_the_host_takes(federation, monkeypatch):
     federation.start("bank", "telco")
     patched(federation, "shop", monkeypatch, LARGE)

@@ -78,6 +78,7 @@ def test_equals_the_local_engine_to_the_bit(running, learner):
     assert "moved_by_bank,moved_by_shop,moved_by_telco" in why.read_text()
 
 
+@pytest.mark.slow_federation
 def test_rounds_equal_the_local_engine_to_the_bit(tmp_path):
     """With the guests' rows in the host's order, as the local engine has them."""
     federation = Parties(tmp_path, rows=400)
@@ -133,6 +134,7 @@ def test_an_aligned_run_that_a_guest_joins_is_the_same_request_to_the_others(run
     assert running.outcome(running.fit(both, "joined", "--refit"))["took part"] == ["shop", "telco"]
 
 
+@pytest.mark.slow_federation
 def test_a_second_learning_in_a_run_is_refused_and_advice_says_so(running):
     running.outcome(running.fit(running.write_run(run="once", guests=["shop"]), "once"))
     other = running.write_run(run="once", guests=["shop"], dim=2)
@@ -160,6 +162,7 @@ def test_started_again_asks_nobody_twice(running):
     assert running.log("shop").count("was answered before") == 1
 
 
+@pytest.mark.slow_federation
 def test_with_a_shared_secret(parties):
     federation = parties()
     secret = federation.folder / "secret.txt"
