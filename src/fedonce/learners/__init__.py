@@ -51,8 +51,10 @@ def register(learner: type[Learner]) -> type[Learner]:
     return LEARNERS.register(learner)
 
 
-def make(learner: object, epochs: int | None = None, owner: str = "make") -> Learner:
-    """Return a fresh learner from a name or from an object, which is copied; `epochs` overrides its own."""
+def make(
+    learner: object, epochs: int | None = None, owner: str = "make", bytes_per_row: float | None = None
+) -> Learner:
+    """Return a fresh learner from a name or from an object, which is copied; `epochs` and `bytes_per_row` override its own."""
     from fedonce.learners.base import Learner
 
     if isinstance(learner, Learner):
@@ -64,6 +66,8 @@ def make(learner: object, epochs: int | None = None, owner: str = "make") -> Lea
         raise parameter_error(owner, "learner", wanted, learner)
     if epochs is not None and hasattr(made, "epochs"):
         made.epochs = epochs
+    if bytes_per_row is not None and hasattr(made, "bytes_per_row"):
+        made.bytes_per_row = bytes_per_row
     return made
 
 

@@ -16,6 +16,7 @@ from torch import nn
 
 from fedonce.errors import BudgetError, InputError
 from fedonce.learners.names import LEARNERS, Facts, private_ones
+from fedonce.messages.codecs.steps import Steps
 from fedonce.privacy.budget import Purse, Task
 from fedonce.privacy.dpsgd import check_clippable
 from fedonce.training.checkpoints import Progress
@@ -63,6 +64,11 @@ class Learner(ABC):
     def embeddings(self) -> tuple[int, ...]:
         """Widths of its embeddings, one per column; those columns reach it as codes 1, 2, ... (0: not seen in training)."""
         return ()
+
+    @property
+    def steps(self) -> Steps | None:
+        """The steps on which all its values lie, a column each, once it has learnt; None: they lie anywhere."""
+        return None
 
     @abstractmethod
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
