@@ -17,7 +17,7 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
             "fedonce.rounds.split_learning",
         ),
     ),
-    "tabm_settings.py": (
+    "host_settings.py": (
         "records what a host's model sees, by a model of its own",
         ("fedonce.hostmodels.base", "fedonce.hostmodels.names"),
     ),
