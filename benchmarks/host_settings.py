@@ -5,8 +5,8 @@
     python -m benchmarks.host_settings table FOLDER                     mean scores of each, and of the best pairs
 
 Guests learn by "auto", with as many bytes as in the README's table, from four fifths of the training rows; the other fifth is
-for the scores: accuracy in per cent, or root mean squared error in units of the labels' spread. `try` keeps each model's answers in FOLDER, so that
-`table` can blend them. It needs no data set, for a machine without them. UJIIndoorLoc is exported for the first seed alone.
+for the scores: accuracy in per cent, or root mean squared error in units of the labels' spread. `try` keeps each model's
+answers in FOLDER, so that `table` can blend them; it needs no data set. UJIIndoorLoc is exported for the first seed alone.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import torch
 
 from fedonce.hostmodels import make
 from fedonce.hostmodels.base import Examples, HostModel
+from fedonce.hostmodels.mlp import MlpModel
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.tabm import TabMModel
 from fedonce.hostmodels.trees import TreesModel
@@ -111,6 +112,13 @@ TRIED: dict[str, Callable[[], HostModel]] = {
     "trees, l2 5": trees({"lambda_l2": 5.0}),
     "trees, rows .6": trees(row_share=0.6),
     "trees, random splits, columns .9": trees({"extra_trees": True}, column_share=0.9),
+    "trees, 3 rows, 127 bins": trees({"min_data_in_leaf": 3, "max_bin": 127}),
+    "trees, 3 rows, 127 bins, rate .07": trees({"min_data_in_leaf": 3, "max_bin": 127}, rate=0.07, trees=1000),
+    "trees, 3 rows, 127 bins, columns .7": trees({"min_data_in_leaf": 3, "max_bin": 127}, column_share=0.7),
+    "mlp, wide": lambda: MlpModel(hidden=(256, 128)),
+    "tabm, 2 heads, width 256": lambda: TabMModel(heads=2, width=256),
+    "tabm, 2 heads, width 384": lambda: TabMModel(heads=2, width=384),
+    "tabm, 1 head, width 256": lambda: TabMModel(heads=1, width=256),
     "trees, quantised gradients": trees({"use_quantized_grad": True, "num_grad_quant_bins": 16}),
 }
 
@@ -123,7 +131,7 @@ def export(folder: Path, names: list[str], seeds: int) -> None:
     from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, seed in [(name, seed) for name in names for seed in range(1 if name.startswith("uji") else seeds)]:
+    for name, seed in [(each, seed) for each in names for seed in range(1 if each.startswith("uji") else seeds)]:
         source, loader, dim = CASES[name]
         data = scored_on("validation", fetch(source, loader), seed)
         X, X_held, y, y_held = data.split(seed)
