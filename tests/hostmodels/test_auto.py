@@ -47,9 +47,11 @@ def test_few_rows_are_for_a_linear_model_and_a_small_network():
     assert candidates(1999, classes=3) == ["linear", "mlp"]
 
 
-def test_many_rows_are_for_trees_and_for_a_network_that_takes_no_longer():
-    assert candidates(2000) == ["trees"]
-    assert candidates(2000, trees_work=1e15) == ["trees", "network"]
+def test_many_rows_are_for_trees_and_for_a_network_where_trees_take_long_themselves():
+    assert candidates(2000) == ["trees", "mlp"]
+    assert candidates(2000, trees_work=1e15) == ["trees", "mlp", "tabm"]
+    assert candidates(2000, classes=0) == ["trees"]
+    assert candidates(2000, classes=0, trees_work=1e15) == ["trees", "network"]
     assert candidates(2000, device=GPU) == ["trees", "tabm", "network"]
     assert candidates(2000, classes=50) == ["network"]
 

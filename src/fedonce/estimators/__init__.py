@@ -43,7 +43,7 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         How the model "network" is built and trained: "default", "paper" or an object.
     model : str, HostModel or estimator, default="auto"
         The host's model: a name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), an object, or a classifier of
-        scikit-learn. "auto": trees, and a network where that pays, weighed on rows held back; the network for images, rounds, a
+        scikit-learn. "auto": trees, and networks where they pay, weighed on rows held back; the network for images, rounds, a
         budget, and where `recipe` or `host_epochs` are given.
     class_weight : "balanced" or dict of classes to weights, default=None
         How much rows of a class count; "balanced": all classes alike, however rare.

@@ -14,6 +14,7 @@ from fedonce.hostmodels.blend import BlendModel
 from fedonce.hostmodels.holding import FEW
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.network_model import NetworkModel
+from fedonce.hostmodels.tabm import TabMModel
 from fedonce.hostmodels.trees import TreesModel
 from fedonce.privacy.budget import Task
 
@@ -21,7 +22,8 @@ logger = logging.getLogger(__name__)
 
 ENOUGH_FOR_TREES = 1000  # rows, of classes
 MANY_CLASSES = 20  # each of which would take trees of its own
-SLOWER = 9  # an operation of trees takes so many times as long as one of a network
+# An operation of trees takes so many times as long as one of a network, and of TabM on the CPU.
+SLOWER, SLOWER_THAN_TABM = 9, 20
 
 
 @dataclass(eq=False)
@@ -32,8 +34,9 @@ class AutoModel(BlendModel):
     ----------
     models : tuple of str
         The models to weigh, for tables without a budget and without rounds. Empty: by the table. With few rows a linear model
-        and a small network, and trees for numbers or 1,000 rows; else trees, and a network where that takes no longer than
-        they do, and on a GPU; with very many classes the network alone.
+        and a small network, and trees for numbers or 1,000 rows. Else trees; beside them, for classes, a small network, and
+        TabM where trees take long themselves; for numbers the network, likewise. On a GPU TabM and the network; with very
+        many classes the network alone.
     recipe : str or Recipe
         Of the network: any but "default" means that the network is wanted.
     epochs : int, optional
@@ -80,8 +83,13 @@ class AutoModel(BlendModel):
             assert isinstance(trees, TreesModel)
             if device.type != "cpu":
                 yield from ("tabm", "network")
-            elif self.network.work(examples, n_outputs) <= SLOWER * trees.work(examples):
-                yield "network"
+            elif n_outputs == 1:
+                if self.network.work(examples, n_outputs) <= SLOWER * trees.work(examples):
+                    yield "network"
+            else:
+                yield "mlp"
+                if TabMModel().work(examples, n_outputs, device) <= SLOWER_THAN_TABM * trees.work(examples):
+                    yield "tabm"
 
     def check(self, owner: str) -> None:
         """Raise where a model has no such name, or there is no such recipe."""

@@ -26,7 +26,7 @@ from fedonce.training.trainer import trainer
 LARGEST_NORM = 1.0  # of a step's gradient
 MOST_EPOCHS, MOST_ON_GPU = 40, 100
 ROW_VISITS = 10_000_000  # rows times epochs, beyond which a large table is gone over less often
-ON_CPU = Shape(heads=4, width=128, layers=2, bins=48, embedding=8, dropout=0.0)
+ON_CPU = Shape(heads=2, width=256, layers=2, bins=48, embedding=8, dropout=0.0)
 ON_GPU = Shape(heads=32, width=512, layers=2, bins=48, embedding=16, dropout=0.1)
 
 
@@ -37,8 +37,8 @@ class TabMModel(HostModel):
     Parameters
     ----------
     heads, width, embedding : int, optional
-        How many networks, units per layer, and values that a column's bins become. None: 32, 512 and 16 on a GPU; 4, 128
-        and 8 on a CPU, about an eightieth of the work.
+        How many networks, units per layer, and values that a column's bins become. None: 32, 512 and 16 on a GPU; 2, 256
+        and 8 on a CPU, about a fiftieth of the work.
     dropout : float, optional
         Of all hidden units. None: 0.1 on a GPU, and nothing on a CPU, where it costs as much as a layer and the network is small.
     layers : int
@@ -118,6 +118,13 @@ class TabMModel(HostModel):
         batch = self.batch or int(np.clip(n_rows // 32, 32, 512))
         epochs = self.epochs or int(np.clip(ROW_VISITS // n_rows, 5, most_epochs))
         return Training(epochs, batch, self.rate, self.weight_decay, "one-cycle", "adamw")
+
+    def work(self, examples: Examples, n_outputs: int, device: torch.device) -> float:
+        """Return about how many operations a training takes, were all columns of many values."""
+        shape, n_rows = self._shape(device), len(examples.own)
+        columns, guests = examples.own.shape[1] + examples.values.shape[1], examples.present.shape[1]
+        size = Size(shape.heads, shape.width, shape.layers, columns, shape.bins, shape.embedding, 0, guests, n_outputs)
+        return 3 * self.training(n_rows).epochs * size.work(n_rows)
 
     def _shape(self, device: torch.device) -> Shape:
         default = ON_CPU if device.type == "cpu" else ON_GPU

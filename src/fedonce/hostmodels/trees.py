@@ -15,7 +15,7 @@ from fedonce.errors import InputError, parameter_error
 from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
 from fedonce.hostmodels.forest import MOST_LEAVES, Forest
 from fedonce.hostmodels.names import Facts
-from fedonce.hostmodels.onetable import held_back, joined, with_gaps, without_guests
+from fedonce.hostmodels.onetable import held_back, with_gaps, without_guests
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
 from fedonce.training.threads import pays
@@ -23,10 +23,11 @@ from fedonce.training.threads import pays
 HELD = 1 / 6  # of the training rows, to find by them how many trees there should be
 LEAST_HELD = 10  # rows by which that can be found
 FEW_TREES = 100  # where it cannot
-HASTE, MORE_HASTE = (
-    2,
-    4,
-)  # so many times the rate, and fewer trees: to find that, and for rows that a guest does not have
+# So many times the rate, and fewer trees: to find how many, and for rows that a guest does not have.
+HASTE, MORE_HASTE = 2, 4
+# Chosen on validation rows (`benchmarks.host_settings`), as are the defaults of the settings.
+ROWS_PER_LEAF = {"classes": 3, "numbers": 10}
+OWN_BINS, VALUE_BINS = 255, 127  # what a guest sends was rounded before
 OPERATIONS = 16  # that adding a number to a histogram takes about as long as
 Ask = Callable[[Forest, Rows, int], NDArray[np.float64]]
 
@@ -36,8 +37,8 @@ class TreesModel(HostModel):
     """Gradient-boosted trees on own columns and guests' values; where a guest does not have a row, its values are missing.
 
     How many trees there are is found on a sixth of the training rows; then they are grown from all rows. Rows that a guest does
-    not have get trees of their own, grown from all rows twice, with guests left out at random: to cope
-    with absent guests costs no accuracy where all are there.
+    not have get trees of their own, grown from all rows with guests left out at random: to cope with absent guests costs no
+    accuracy where all are there.
 
     Parameters
     ----------
@@ -121,15 +122,14 @@ class TreesModel(HostModel):
         self.forest_ = self._grow(settings | self._hasty(rng, 1), examples, HASTE * n_trees)
         self.gaps_ = None
         if dims:
-            more = joined(without_guests(examples, rng), without_guests(examples, rng))
             fewer = max(1, HASTE * n_trees // MORE_HASTE)
-            self.gaps_ = self._grow(settings | self._hasty(rng, MORE_HASTE), more, fewer)
+            self.gaps_ = self._grow(settings | self._hasty(rng, MORE_HASTE), without_guests(examples, rng), fewer)
         return []
 
     def work(self, examples: Examples) -> float:
         """Return about how many operations it takes to grow all trees, once their number is known."""
         per_tree = self._work(len(examples.own), self._leaves(len(examples.own)))
-        grown = (1 + HASTE + (1 if self._inputs().dims else 0)) * (self.n_trees_ or FEW_TREES)
+        grown = (1 + HASTE + (HASTE / MORE_HASTE if self._inputs().dims else 0)) * (self.n_trees_ or FEW_TREES)
         return per_tree * grown * max(1, self._inputs().n_outputs - 1)
 
     def _work(self, n_rows: int, leaves: int) -> float:
@@ -147,14 +147,16 @@ class TreesModel(HostModel):
     def _settings(self, examples: Examples) -> dict[str, Any]:
         """Return LightGBM's parameters."""
         n_rows, n_outputs = len(examples.own), self._inputs().n_outputs
-        task: dict[str, Any] = {"objective": "regression" if examples.target.dtype.kind == "f" else "binary"}
+        numbers = examples.target.dtype.kind == "f"
+        task: dict[str, Any] = {"objective": "regression" if numbers else "binary"}
         if n_outputs > 2:
             task = {"objective": "multiclass", "num_class": n_outputs}
         leaves = self._leaves(n_rows)
         return task | {
             "learning_rate": self.rate,
             "num_leaves": leaves,
-            "min_data_in_leaf": int(np.clip(n_rows // 50, 2, 10)),
+            "min_data_in_leaf": int(np.clip(n_rows // 50, 2, ROWS_PER_LEAF["numbers" if numbers else "classes"])),
+            "max_bin_by_feature": [OWN_BINS] * examples.own.shape[1] + [VALUE_BINS] * examples.values.shape[1],
             "bagging_fraction": self.row_share if n_rows * self.row_share >= 1 else 1.0,
             "bagging_freq": 1,
             "feature_fraction_bynode": self.column_share,
