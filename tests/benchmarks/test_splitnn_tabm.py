@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,11 +9,12 @@ import torch
 
 from benchmarks.config import Config
 from benchmarks.methods import METHODS, splitnn_tabm
-from benchmarks.methods.splitnn_tabm import Size, SplitNetwork, Training
+from benchmarks.methods.splitnn_tabm import Rows, Size, SplitNetwork, Step, Training
 from benchmarks.problem import Problem
 from benchmarks.run import parties_of
 from fedonce.datasets import Dataset
 from fedonce.hostmodels.tabm_network import Shape
+from fedonce.party.labels import Targets
 
 TINY = Shape(heads=2, width=16, layers=2, bins=8, embedding=4, dropout=0.1)
 QUICK = Config(dim=2, epochs=12, device="cpu")
@@ -118,3 +120,23 @@ def test_the_recipe_of_a_data_set_and_a_device(name, device, heads, batch, bins)
     assert (training.shape.heads, training.batch, training.shape.bins) == (heads, batch, bins)
     assert (training.patience, training.rate) == (16, 3e-3 if name == "covtype" else 2e-3)
     assert (training.epochs, Training.of(one, Config(), torch.device(device)).epochs) == (2, 200)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_recorded_step_learns_what_a_plain_one_does(monkeypatch):
+    tables = [np.random.default_rng(j).standard_normal((64, 2)).astype(np.float32) for j in range(3)]
+    target = np.random.default_rng(3).standard_normal(64)
+    learnt = []
+    for warm_up in (3, math.inf):
+        monkeypatch.setattr(splitnn_tabm, "WARM_UP", warm_up)
+        torch.manual_seed(0)
+        network = SplitNetwork.of(tables, 2, 1, replace(TINY, dropout=0.0)).to("cuda")
+        rows = Rows.of(tables, Targets(target), torch.device("cuda"))
+        step = Step(network, rows, Training(TINY, batch=16))
+        for batch in (
+            torch.arange(64, device="cuda").repeat(3)[:-8].split(16)
+        ):  # the last is smaller, and never recorded
+            step(batch)
+        assert (step.graph is None) == (warm_up == math.inf)
+        learnt.append(torch.cat([weight.detach().flatten() for weight in network.parameters()]))
+    torch.testing.assert_close(*learnt, rtol=1e-3, atol=1e-4)
