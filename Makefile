@@ -59,8 +59,10 @@ results: $(VENV)/.bench
 experiments: $(VENV)/.bench $(VENV)/.xgboost
 	for file in benchmarks/experiments/*.toml; do $(BIN)/python -m benchmarks.run $$file || exit 1; done
 
+# docs/results.md, its pictures, and the tables of README.md and docs/, from benchmarks/results.
 report: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.report.tables --write
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

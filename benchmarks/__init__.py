@@ -17,6 +17,18 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
             "fedonce.rounds.split_learning",
         ),
     ),
+    "methods/splitnn_tabm.py": (
+        "trains the networks of all parties together, on rows prepared and held back as parties do it",
+        (
+            "fedonce.data.table",
+            "fedonce.hostmodels.base",
+            "fedonce.hostmodels.holding",
+            "fedonce.hostmodels.tabm_network",
+            "fedonce.party.labels",
+            "fedonce.training.loop",
+            "fedonce.training.randomness",
+        ),
+    ),
     "host_settings.py": (
         "records what a host's model sees, by a model of its own",
         ("fedonce.hostmodels.base", "fedonce.hostmodels.names"),

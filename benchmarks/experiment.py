@@ -3,6 +3,7 @@
 title = "Performance with each party as host"
 paper = "fig:exp_perf_comm"          # label of the paper's table or figure; "" where it has none
 question = "..."                     # what the experiment shows, for the report
+by_device = true                     # runs on a GPU are kept beside those on a CPU, as models differ there; default: false
 
 [[cases]]
 title = "Table rows"               # for reports that name their rows; default: none
@@ -56,6 +57,7 @@ class Cell:
     seed: int
     config: dict[str, Any]
     part: str = "test"
+    device: str = ""  # "gpu" where the experiment keeps those runs apart
 
     @property
     def split(self) -> str:
@@ -65,7 +67,8 @@ class Cell:
 
 def key(line: Mapping[str, Any]) -> str:
     """Return the name of a run from its line in the results."""
-    return json.dumps([*(line[name] for name in KEY), line.get("part", "test")], sort_keys=True)
+    later = [line.get("part", "test"), line.get("device", "")]  # which older lines do not have
+    return json.dumps([*(line[name] for name in KEY), *later], sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,7 @@ class Experiment:
     cases: tuple[Case, ...]
     paper: str = ""
     question: str = ""
+    by_device: bool = False
 
 
 def load(path: Path | str) -> Experiment:
@@ -125,6 +129,8 @@ def load(path: Path | str) -> Experiment:
     listed = content.pop("cases", [])
     if not listed or not isinstance(listed, list) or "title" not in content:
         raise InputError(f"{path.name} must have a title and [[cases]], with two brackets each side.")
+    if type(content.get("by_device", False)) is not bool:
+        raise InputError(f"{path.name}: 'by_device' must be true or false. Got {content['by_device']!r}.")
     cases = tuple(_case(given, f"{path.name}, case {n}") for n, given in enumerate(listed, 1))
     return Experiment(path.stem, cases=cases, **content)
 

@@ -7,7 +7,8 @@ FILE is a path, or a name in benchmarks/experiments. Each run is appended to ben
 an interrupted experiment goes on where it stopped and loses at most the run in work. `--smoke` makes the experiment small,
 on data that need no file, and keeps nothing unless `--out` says where. `--jobs 2` runs two processes side by side;
 `--shard 1/4` makes the first of four parts, for as many machines. `--part validation` scores on a fifth of the training rows,
-which is how settings are chosen, and writes to NAME-validation.jsonl.
+which is how settings are chosen, and writes to NAME-validation.jsonl. Where FILE says `by_device`, as
+models differ on a GPU, runs on one are kept beside those on a CPU.
 """
 
 from __future__ import annotations
@@ -43,8 +44,11 @@ def parties_of(data: Dataset, division: dict[str, Any]) -> dict[str, Any]:
     return dict(parties)
 
 
-def cells(case: Case, name: str, data: Dataset, seeds: int | None = None) -> Iterator[Cell]:
-    """Yield the runs of a case on one data set, those of the same split one after the other."""
+def cells(case: Case, name: str, data: Dataset, seeds: int | None = None, device: str = "") -> Iterator[Cell]:
+    """Yield the runs of a case on one data set, those of the same split one after the other.
+
+    `device` is part of their names; empty where runs are not kept apart by it.
+    """
     for division in case.divisions():
         parties = ["party1", "party2"] if "biased" in division else list(parties_of(data, division))
         hosts = {"all": parties, "first": parties[:1]}.get(str(case.hosts), case.hosts)
@@ -53,7 +57,7 @@ def cells(case: Case, name: str, data: Dataset, seeds: int | None = None) -> Ite
                 for method in case.methods:
                     for config in case.configs():
                         for host in hosts if METHODS[method].by_host else hosts[:1]:
-                            yield Cell(name, case.loader, division, method, host, fold, seed, config, case.part)
+                            yield Cell(name, case.loader, division, method, host, fold, seed, config, case.part, device)
 
 
 def problem_of(cell: Cell, data: Dataset, memory: dict[Any, Any]) -> Problem:
@@ -100,6 +104,7 @@ def measure(cell: Cell, problem: Problem, device: str) -> dict[str, Any]:
 def run(experiment: Experiment, out: Path, seeds: int | None, device: str, wanted: Wanted) -> int:
     """Run what is missing; return the number of runs that failed."""
     done = {key(line) for line in store.read(out)}
+    apart = _device(experiment, device)
     failed = 0
     memory: dict[Any, Any] = {}
     for case in experiment.cases:
@@ -109,7 +114,7 @@ def run(experiment: Experiment, out: Path, seeds: int | None, device: str, wante
             data, name = _fetch(case, name)
             if data is None:
                 continue
-            for cell in cells(case, name, data, seeds):
+            for cell in cells(case, name, data, seeds, apart):
                 if not wanted.cell(cell) or key(asdict(cell)) in done:
                     continue
                 try:
@@ -122,6 +127,14 @@ def run(experiment: Experiment, out: Path, seeds: int | None, device: str, wante
                 done.add(key(asdict(cell)))
                 _tell(line)
     return failed
+
+
+def _device(experiment: Experiment, device: str) -> str:
+    """Return what a run's name says of its device; nothing where the experiment does not keep runs apart by it."""
+    gpu = store.gpu(device)
+    if device.startswith("cuda") and gpu is None:
+        raise InputError(f"--device {device}: torch sees no GPU here. Take --device cpu, or install torch for CUDA.")
+    return "gpu" if experiment.by_device and gpu else ""
 
 
 def _fetch(case: Case, name: str) -> tuple[Dataset | None, str]:

@@ -51,9 +51,6 @@ def append(path: Path, line: dict[str, Any]) -> None:
 @cache
 def origin(device: str) -> dict[str, Any]:
     """Return what results were measured with."""
-    import torch  # here: who reads results alone need not wait for it
-
-    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() and device != "cpu" else None
     commit, changed = (
         subprocess.run(
             ["git", *command], capture_output=True, text=True, check=False, cwd=Path(__file__).parent
@@ -63,8 +60,16 @@ def origin(device: str) -> dict[str, Any]:
     return {
         "version": __version__,
         "commit": (commit or None) and commit + ("+changes" if changed else ""),
-        "machine": gpu or _cpu(),
+        "machine": gpu(device) or _cpu(),
     }
+
+
+@cache
+def gpu(device: str) -> str | None:
+    """Return the name of the GPU that is used where a run is given this device; None: it runs on a CPU."""
+    import torch  # here: who reads results alone need not wait for it
+
+    return torch.cuda.get_device_name() if device != "cpu" and torch.cuda.is_available() else None
 
 
 def _cpu() -> str:

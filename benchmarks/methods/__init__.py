@@ -17,6 +17,7 @@ from benchmarks.methods import (
     secureboost,
     solo,
     splitnn,
+    splitnn_tabm,
 )
 from benchmarks.problem import Problem, Result
 
@@ -37,6 +38,7 @@ METHODS = {
     "Linear-Combine": Method(linear.run, by_host=False),
     "SplitNN": Method(splitnn.run, by_host=False),
     "SplitNN-Comm": Method(splitnn.run_comm, by_host=False),
+    "SplitNN-TabM": Method(splitnn_tabm.run, by_host=False),
     "SecureBoost": Method(secureboost.run, by_host=False),
     "SecureBoost-Comm": Method(secureboost.run_comm, by_host=False),
     "FedOnce-L0": Method(fedonce.paper),

@@ -48,6 +48,11 @@ def look(line: Line, name: str) -> Any:
     return None
 
 
+def on_gpu(line: Line) -> bool:
+    """Tell whether a run is kept as one on a GPU, beside those on a CPU."""
+    return bool(line.get("device") == "gpu")
+
+
 def order(lines: Iterable[Line], name: str) -> list[Any]:
     """Return the different values of an entry, in their order of size or, for names, of appearance."""
     found = list(dict.fromkeys(value for line in lines if (value := look(line, name)) is not None))

@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.experiment import FOLDER, Experiment, load
 from benchmarks.methods import METHODS
 from benchmarks.report import loss, plots
-from benchmarks.report.figures import TITLES, results
+from benchmarks.report.figures import TITLES, on_gpu, results
 from benchmarks.report.sections import SECTIONS
 from fedonce.datasets import SOURCES
 
@@ -44,8 +44,8 @@ settings, bytes, seconds, commit and machine. To make a result again: `FEDONCE_D
 is a file in [benchmarks/experiments](../benchmarks/experiments).
 
 How numbers were made:
-- Scores are on test rows, after the last epoch; nothing was chosen by them. Errors are of the target scaled to 0..1 by its
-  training range, as in the paper; MovieLens is in stars.
+- Scores are on test rows, after the last epoch (SplitNN-TabM: after the best one by rows held back); nothing was chosen by them.
+  Errors are of the target scaled to 0..1 by its training range, as in the paper; MovieLens is in stars.
 - "±" is the spread (standard deviation) over what a table says: seeds, folds or hosts.
 - *FedOnce* is ours: default recipe, a learner chosen by `auto`, 8 bits per value (images 4). *FedOnce-L0* is the paper's: NAT,
   its networks and hyperparameters, float32, one seed.
@@ -62,7 +62,8 @@ def _origin(experiment: Experiment) -> str:
     command = f"`python -m benchmarks.run {experiment.name}`"
     have = {line["data"] for line in lines}
     planned = sum(runs for (data, _), runs in _planned(experiment).items() if data in have or not have) or len(lines)
-    count = f"{len(lines)} runs of {planned}"
+    gpu = sum(map(on_gpu, lines))
+    count = f"{len(lines) - gpu} runs of {planned}" + (f", and {gpu} of as many on a GPU" if gpu else "")
     return f"{experiment.question.strip()}\n\n{source} {command}: {count} ({machines})."
 
 
@@ -105,6 +106,9 @@ def _partial(experiments: dict[str, Experiment]) -> str:
 def _missing(experiments: dict[str, Experiment]) -> str:
     """List what experiments ask for and results do not have, with the command that fills it."""
     rows = [row for experiment in experiments.values() for row in _lacking(experiment)]
+    rows += [
+        row for experiment in experiments.values() if experiment.by_device for row in _lacking(experiment, gpu=True)
+    ]
     if not rows:
         return "Nothing."
     text = (
@@ -114,8 +118,8 @@ def _missing(experiments: dict[str, Experiment]) -> str:
     return text + "\n".join(rows)
 
 
-def _lacking(experiment: Experiment) -> Iterator[str]:
-    have = Counter((line["data"], line["method"]) for line in results(experiment.name))
+def _lacking(experiment: Experiment, gpu: bool = False) -> Iterator[str]:
+    have = Counter((line["data"], line["method"]) for line in results(experiment.name) if on_gpu(line) == gpu)
     stand_ins = {data: case.otherwise for case in experiment.cases for data in case.data if case.otherwise}
     planned = _planned(experiment)
     for data in dict.fromkeys(data for data, _ in planned):
@@ -125,5 +129,6 @@ def _lacking(experiment: Experiment) -> Iterator[str]:
         if which:
             told = ", ".join(which) if any(have[data, method] for method in wanted) else "all"
             told += f" ({TITLES[shown]} stand in)" if shown else ""
-            command = f"`python -m benchmarks.run {experiment.name} --data {data}`"
-            yield f"- {experiment.title}, {TITLES[data]}: {told}. {command}"
+            title = f"{experiment.title}{' on a GPU' if gpu else ''}, {TITLES[data]}"
+            command = f"python -m benchmarks.run {experiment.name} --data {data}{' --device cuda' if gpu else ''}"
+            yield f"- {title}: {told}. `{command}`"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.experiment import load
-from benchmarks.report import private, speed
+from benchmarks.report import host_models, private, speed
 from benchmarks.report.communication import summary
 from benchmarks.report.datasets import COMBINE, OURS, SOLO, datasets_table, splits_table
 from benchmarks.report.figures import TITLES, Line, better, look, mean_cell, pick, results, table, title
@@ -90,6 +90,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench": speed.bench_table,
     "parties": parties_table,
     "validation": learners_table,
+    "strongest": host_models.strongest,
     "datasets": datasets_table,
     "splits": splits_table,
     "compared": summary,

@@ -43,6 +43,7 @@ def test_a_file_is_read_by_its_path_or_its_name(tmp_path):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
+        (("[[cases]]", "by_device = 1\n[[cases]]"), "'by_device' must be true or false. Got 1"),
         (("title", "titel"), "unknown key 'titel'; did you mean 'title'"),
         (("methods", "metods"), "case 1: unknown key 'metods'; did you mean 'methods'"),
         (('"Solo"', '"SplitN"'), "unknown method 'SplitN'; did you mean 'SplitNN'"),

@@ -98,6 +98,27 @@ def test_a_part_of_the_rows_is_part_of_a_run_s_name(small):
 def test_lines_from_before_parts_are_found_again():
     line = dict.fromkeys(KEY)
     assert runner.key(line) == runner.key(line | {"part": "test"}) != runner.key(line | {"part": "validation"})
+    assert runner.key(line) == runner.key(line | {"device": ""}) != runner.key(line | {"device": "gpu"})
+
+
+@pytest.mark.parametrize("by_device", [True, False])
+def test_runs_on_a_gpu_are_kept_beside_those_on_a_cpu_where_an_experiment_says_so(small, monkeypatch, by_device):
+    path, out = small
+    path.write_text(path.read_text().replace("[[cases]]", f"by_device = {str(by_device).lower()}\n[[cases]]"))
+    few = ("--data", "diabetes", "--methods", "Combine", "--seeds", "1")
+    assert go(path, out, *few) == 0
+    monkeypatch.setattr(store, "gpu", lambda device: "A GPU")
+    for _ in range(2):  # the second finds both
+        assert go(path, out, *few) == 0
+    assert [line["device"] for line in store.read(out)] == (["", "gpu"] if by_device else [""])
+
+
+def test_a_gpu_that_is_not_there_is_an_error_before_anything_runs(small, monkeypatch, capsys):
+    monkeypatch.setattr(store, "gpu", lambda device: None)
+    path, out = small
+    assert runner.main([str(path), "--out", str(out), "--device", "cuda"]) == 3
+    assert "--device cuda: torch sees no GPU here" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_the_command_datasets_is_the_experiment(monkeypatch):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from benchmarks.experiment import FOLDER
+from benchmarks.experiment import FOLDER, load
 from benchmarks.report import page, plots
 
 
@@ -29,6 +29,16 @@ def test_what_is_missing_is_shown_with_its_command():
     text = page.report().partition("## Missing")[2]
     for name in ("gisette", "nus-wide"):
         assert f"`python -m benchmarks.run performance --data {name}`" in text
+
+
+def test_runs_that_a_gpu_lacks_are_shown_apart_from_a_cpu_s(monkeypatch):
+    runs = [{"data": "phishing", "method": "SplitNN-TabM", "device": device} for device in ("",) * 5 + ("gpu",)]
+    monkeypatch.setattr(page, "results", lambda name: runs)
+    cpu, gpu = (next(page._lacking(load("host_models"), on)) for on in (False, True))
+    assert "Host models compared, phishing: FedOnce (estimator) 0 of 25" in cpu
+    assert "SplitNN-TabM" not in cpu
+    assert "Host models compared on a GPU, phishing:" in gpu
+    assert gpu.endswith("SplitNN-TabM 1 of 5. `python -m benchmarks.run host_models --data phishing --device cuda`")
 
 
 def test_pictures_are_drawn(tmp_path):
