@@ -31,7 +31,13 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "host_settings.py": (
         "records what a host's model sees, by a model of its own",
-        ("fedonce.hostmodels.base", "fedonce.hostmodels.names"),
+        (
+            "fedonce.hostmodels.base",
+            "fedonce.hostmodels.mlp",
+            "fedonce.hostmodels.names",
+            "fedonce.hostmodels.tabm",
+            "fedonce.hostmodels.trees",
+        ),
     ),
     "kept_variance.py": ("looks at a guest's rows as they are after preparation", ("fedonce.data.table",)),
     "privacy_loss.py": (
