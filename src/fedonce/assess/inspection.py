@@ -8,6 +8,7 @@ from typing import Any
 
 from fedonce.errors import MessageError
 from fedonce.messages import envelope
+from fedonce.messages.codecs import Coded
 from fedonce.messages.keys import PrivateKey, PublicKey, signed_by, unseal
 from fedonce.messages.representation import DIM_LIMIT, Representation
 from fedonce.privacy.ledger import describe, from_text
@@ -132,7 +133,7 @@ def describe_message(
         "rows": message.n_rows,
         "rows present": held,
         "values per row": message.dim,
-        "bits per value": message.codec.choice(),
+        "bits per value": _bits(message),
         "learner": message.learner + (f" ({message.note})" if message.note else ""),
         "model": message.model or "not told",
         "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",
@@ -143,6 +144,14 @@ def describe_message(
         "signature": _signature(message, verify),
         "sealed": "yes, opened here" if sealed else "no",
     }
+
+
+def _bits(message: Representation) -> int | str:
+    """Return the bits of a value before it is coded, which tell how finely it is rounded, and those that it takes."""
+    size = len(message.values) * message.dim
+    if not isinstance(message.codec, Coded) or not size:
+        return message.codec.choice()
+    return f"{message.bits}, coded: {8 * message.payload_bytes / size:.2g} on average"
 
 
 def _spent(message: Representation) -> str:

@@ -70,6 +70,10 @@ class Learner(ABC):
         """The steps on which all its values lie, a column each, once it has learnt; None: they lie anywhere."""
         return None
 
+    def in_layers(self, rows: Rows, device: torch.device) -> Rows:
+        """Return the representation as it is written: its layers side by side, where `steps` have several."""
+        return self.transform(rows, device)
+
     @abstractmethod
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Learn from rows, (n, columns) or (n, channels, rows, columns), to give at most `dim` values per row.

@@ -18,6 +18,8 @@ from fedonce.learners import orientations
 from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.names import Facts
 from fedonce.learners.orientations import Orientations
+from fedonce.messages.codecs.budget import within
+from fedonce.messages.codecs.steps import Steps
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
@@ -90,11 +92,19 @@ def components(covariance: NDArray[np.float64], dim: int) -> tuple[NDArray[np.fl
 
 @dataclass(eq=False)
 class PCA(Learner):
-    """Project rows on their leading directions; gives at most as many values as there are columns that vary."""
+    """Project rows on their leading directions; gives at most as many values as there are columns that vary.
+
+    Parameters
+    ----------
+    bytes_per_row : float, optional
+        How long the message may be, for each row: directions in which rows differ by less than a step are left out.
+    """
 
     name: ClassVar[str] = "pca"
     facts: ClassVar[Facts] = Facts(trains=False, private=True, exports=True)
     bound: ClassVar[float] = 3.0
+    bytes_per_row: float | None = None
+    steps_: Steps | None = field(default=None, init=False, repr=False)
     mean_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
     directions_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
     oriented_: bool = field(default=False, init=False, repr=False)  # whether images go through fixed features first
@@ -104,8 +114,19 @@ class PCA(Learner):
         self.oriented_ = False
         self.mean_, variances, directions, _ = principal(rows, dim)
         varying = int((variances > 1e-9 * max(variances[0], 1e-300)).sum())
-        self.directions_ = directions[: max(1, varying)]
+        self.directions_, self.steps_ = directions[: max(1, varying)], None
+        if self.bytes_per_row is not None:
+            steps = within(self.transform(rows, device), self.bytes_per_row)
+            tells = steps.levels > 0
+            tells[0] |= not tells.any()
+            self.directions_ = self.directions_[tells]
+            self.steps_ = Steps(steps.low[tells], steps.step[tells], steps.levels[tells])
         return []
+
+    @property
+    def steps(self) -> Steps | None:
+        """Steps of one length for all values, by `bytes_per_row`."""
+        return self.steps_
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return its three releases."""

@@ -46,12 +46,12 @@ class Failure(Refusal):
     def encoding(self, header: dict[str, str]) -> type[Codec]:
         """Read how values are written: the number of bits is enough for our own encodings, others have a name."""
         bits, name = self.integer(header, "bits"), header.get("codec")
-        if not codecs.known(bits if name is None else name):
+        encoding = codecs.written_as(bits, name)
+        if encoding is None:
             what = f"{bits} bits" if name is None else f"the codec {name[:40]!r}"
             raise self(
                 f"its values are written with {what}, which this program does not know; it has {codecs.choices()}"
             )
-        encoding = codecs.find(bits if name is None else name)
         if encoding.bits != bits:
             raise self(f"its 'bits' are {bits}, those of the codec {name!r} are {encoding.bits}")
         return encoding

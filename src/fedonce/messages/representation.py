@@ -98,7 +98,7 @@ class Representation:
         if not (np.abs(values) <= VALUE_LIMIT).all():
             raise MessageError(f"Party {party!r} learnt values that are not finite; lower its learning rate.")
         written = codec.encode(values)
-        kept = codec.decode(written, len(values), values.shape[1], Failure(party))
+        kept = codec.decode(written, len(values), codec.decoded_dim(values.shape[1]), Failure(party))
         return cls(party, kept, codec=codec, written=written, **header)
 
     def __post_init__(self) -> None:

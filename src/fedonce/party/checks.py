@@ -11,6 +11,7 @@ from fedonce.messages.names import check_name
 from fedonce.privacy.budget import Purse
 
 NOISE_LIMIT = 1e6
+LEAST_BYTES, MOST_BYTES = 0.05, 1024.0  # per row: less says nothing, more is a table
 
 
 def public_of(purse: Purse | None, public: Public | None) -> Public | None:
@@ -33,6 +34,17 @@ def check_party(owner: str, name: object, random_state: object, run: object) -> 
         raise parameter_error(owner, "run", "printable text of 1 to 100 bytes", run)
     if not isinstance(random_state, int | np.integer) or random_state < 0:
         raise parameter_error(owner, "random_state", "an integer of at least 0", random_state)
+
+
+def check_bytes_per_row(owner: str, given: object) -> None:
+    """Raise unless it is None, or a number of bytes that a row can take."""
+    if given is None:
+        return
+    number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+    if not (number and LEAST_BYTES <= float(str(given)) <= MOST_BYTES):
+        raise parameter_error(
+            owner, "bytes_per_row", f"a number from {LEAST_BYTES:g} to {MOST_BYTES:g}, or None", given
+        )
 
 
 def check_noise(owner: str, parameter: str, noise: object) -> None:

@@ -22,7 +22,7 @@ from fedonce.learners.base import WITHOUT_NOISE, progress_for
 from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
 from fedonce.messages.representation import Representation, row_digest
-from fedonce.party import saving, saving_guest, storage
+from fedonce.party import saving, saving_guest, storage, writing
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
 from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Purse
@@ -71,6 +71,9 @@ class Guest(GuestAttributes):
         Where its tables have ids: how messages name rows without an agreed order. None: by hashes without a key, and a warning.
     reading : Reading, optional
         How its tables are read from files; kept with what it learns.
+    bytes_per_row : float, optional
+        Bytes that a row's values may take in the message of the training, on average: instead of `dim` and `bits`, which are
+        then chosen by what they are worth.
     random_state : int
         Seed; together with the name it fixes all that the guest draws.
     device : str
@@ -97,11 +100,26 @@ class Guest(GuestAttributes):
         public: Public | None = None,
         naming: Naming | None = None,
         reading: Reading | None = None,
+        bytes_per_row: float | None = None,
     ) -> None:
         encoding = codecs.find(bits, "Guest")
-        own = learners.make(learner, epochs, "Guest")
+        own = learners.make(learner, epochs, "Guest", bytes_per_row)
+        most = dim if bytes_per_row is None else writing.MOST_VALUES
         self._settings = GuestSettings(
-            name, own, dim, encoding, shape, run, noise, random_state, device, purse, public, naming, reading
+            name,
+            own,
+            most,
+            encoding,
+            shape,
+            run,
+            noise,
+            random_state,
+            device,
+            purse,
+            public,
+            naming,
+            reading,
+            bytes_per_row,
         )
         self._state = GuestState.before_learning(self._settings)
 
@@ -133,9 +151,10 @@ class Guest(GuestAttributes):
         """Restore the codec and represent a row: parts that do not fit together are found here, not when they are needed."""
         if "noise.centre" in weights and weights["noise.centre"].ndim != 1:
             raise ValueError("its noise must be a number per value")
-        values = self.values(saving.one_row(self.preparation, weights))
+        row = saving.one_row(self.preparation, weights)
+        values = self.values(row)
         self.adopt(replace(self.state, codec=saving_guest.codec(self.settings, weights, values.shape[1])))
-        self.message(values if self.noise is None else self.noise.blur(values), None)
+        self.message(self._written(row, values) if self.noise is None else self.noise.blur(values), None)
 
     def learn(
         self,
@@ -181,10 +200,15 @@ class Guest(GuestAttributes):
             noise.fit(values)
             self.adopt(replace(self.state, noise=noise))
             values = self._blurred(values, rows, ids, noise)
-        public = self.purse is not None and bool(np.isfinite(self.bound))
-        codec = self.encoding.public(self.bound, values.shape[1]) if public else self.encoding.fit(values)
+        if self.purse is not None and np.isfinite(self.bound):
+            codec = writing.public(self.encoding, self.bound, values.shape[1])
+        else:
+            codec = writing.fitted(self.encoding, values, None if scale else self.learner, self.settings.bytes_per_row)
         self.adopt(replace(self.state, codec=codec))
-        return values
+        return values if scale else self._written(rows, values)
+
+    def _written(self, rows: Rows, values: Rows) -> Rows:
+        return writing.written(self.codec, self.learner, rows, values, pick_device(self.device))
 
     def represent(
         self,
@@ -204,7 +228,8 @@ class Guest(GuestAttributes):
         mask = self._mask(own, present)
         rows = self.preparation.transform(own)
         noise = self.noise if self.noise is None or noise_key is None else replace(self.noise, key=noise_key)
-        values = self._blurred(self.values(rows), rows, own.ids, noise)
+        values = self.values(rows)
+        values = self._written(rows, values) if noise is None else self._blurred(values, rows, own.ids, noise)
         return self._send(own, values, mask, agreed, naming or self.naming)
 
     def _blurred(self, values: Rows, rows: Rows, ids: Ids | None, noise: LocalNoise | None) -> Rows:
@@ -322,7 +347,8 @@ class Guest(GuestAttributes):
     def message(self, values: Rows, present: NDArray[np.bool_] | None, **rows: Any) -> Representation:
         """Put values into a message, written by the codec that was frozen when the guest learnt."""
         assert self.codec is not None
-        lowered = values.shape[1] < self.dim
+        dim = self.codec.decoded_dim(values.shape[1])
+        lowered = dim < self.dim and self.settings.bytes_per_row is None
         rows.setdefault("rows", row_digest(len(values) if present is None else len(present)))
         return Representation.encode(
             values,
@@ -335,5 +361,5 @@ class Guest(GuestAttributes):
             **rows,
             noise=0.0 if self.noise is None else self.noise.scale,
             spent=None if self.purse is None else to_text(self.purse.spent),
-            note=f"dim lowered from {self.dim} to {values.shape[1]}" if lowered else "",
+            note=f"dim lowered from {self.dim} to {dim}" if lowered else "",
         )

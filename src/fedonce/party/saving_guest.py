@@ -16,6 +16,7 @@ from fedonce.errors import InputError
 from fedonce.learners import LEARNERS, Learner
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
+from fedonce.messages.codecs.coded import Coded12, coded_by
 from fedonce.messages.names import kept
 from fedonce.party.fine_tuning import FineTuning
 from fedonce.party.guest_state import GuestSettings, GuestState
@@ -50,6 +51,8 @@ def content(guest: GuestSettings, state: GuestState, leaving: Mapping[str, bytes
         "reading": None if guest.reading is None else guest.reading.to_json(),
         "naming": None if naming is None else {"form": naming[0], "forms": list(naming[1])},
     }
+    if guest.bytes_per_row is not None:
+        settings["bytes_per_row"] = float(guest.bytes_per_row)
     weights = _weights(state, state.codec)
     return Stored("guest", settings, state.preparation.to_json(), weights, leaving=leaving)
 
@@ -95,6 +98,7 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
         public=None if settings["ledger"] is None else preparation.public,
         naming=None if naming is None else _naming(naming),
         reading=None if settings["reading"] is None else Reading.from_json(settings["reading"]),
+        bytes_per_row=settings.get("bytes_per_row"),
     )
     return guest, GuestState(
         _restored(learner, weights),
@@ -153,6 +157,9 @@ def _network(alone: bool, shape: tuple[int, ...], dim: int, weights: Tensors) ->
 
 
 def codec(guest: GuestSettings, weights: Tensors, dim: int) -> Codec:
-    """Return how a guest's values, `dim` per row, are written."""
+    """Return how a guest's values, `dim` per row, are written; without `steps`, as versions before those wrote them."""
+    if "scale.steps" in weights:
+        found = Coded12.restore({"steps": weights["scale.steps"]}, dim, ValueError)
+        return coded_by(found.steps)
     state = {name: weights[f"scale.{name}"] for name in guest.encoding.keeps}
     return guest.encoding.restore(state, dim, ValueError)

@@ -36,7 +36,8 @@ from fedonce.system.locks import Tell, if_free, only_one
 
 VERSION = 2
 CALIBRATED = 3  # of a host whose probabilities would be others to a program that does not know of temperatures
-READABLE = (1, 2, 3)  # 1: without the files that leave
+CODED = 4  # of a guest whose messages are coded: a program that does not know how would write others
+READABLE = (1, 2, 3, 4)  # 1: without the files that leave
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 2**24  # bytes; a line per message, and 16 MiB are some fifty thousand of them
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
@@ -64,6 +65,8 @@ class Stored:
     @property
     def version(self) -> int:
         """The oldest version of the format that can say it."""
+        if "scale.steps" in self.weights:
+            return CODED
         return CALIBRATED if "temperature" in self.settings else VERSION
 
 

@@ -8,6 +8,7 @@ from typing import TypeGuard, TypeVar
 
 from fedonce.errors import InputError, parameter_error
 from fedonce.messages.codecs.base import VALUE_LIMIT, Codec, Fail, Tensors, Values, expect
+from fedonce.messages.codecs.coded import Coded, Coded4, Coded8, Coded12
 from fedonce.messages.codecs.floats import Float16, Float32
 from fedonce.messages.codecs.integers import Integers4, Integers8
 
@@ -16,6 +17,7 @@ __all__ = [
     "CODECS",
     "VALUE_LIMIT",
     "Codec",
+    "Coded",
     "Fail",
     "Tensors",
     "Values",
@@ -25,9 +27,12 @@ __all__ = [
     "known",
     "most_state",
     "register",
+    "written_as",
 ]
 
 CODECS: dict[int | str, type[Codec]] = {each.choice(): each for each in (Float32, Float16, Integers8, Integers4)}
+# How integers are written in the one message, in fewer bytes: no choice of the user's, and known by their names.
+CODED: dict[str, type[Codec]] = {each.name: each for each in (Coded4, Coded8, Coded12)}
 BITS = tuple(each.bits for each in CODECS.values())  # of ours, which every party has
 RESERVED = {"present", "ids"}  # what else a message may carry
 TENSORS_LIMIT = 4  # a header has no room to describe more
@@ -43,6 +48,8 @@ def register(codec: C) -> C:
             f"The encoding {codec.__name__} must have a 'name' of its own: a small letter, then small letters, digits and '-', "
             f"40 at most. Got {codec.name!r}."
         )
+    if codec.name in CODED:
+        raise InputError(f"The name {codec.name!r} is that of an encoding of fedonce's own; choose another.")
     if len(set(tensors) - RESERVED) != len(tensors) or not 1 <= len(tensors) <= TENSORS_LIMIT:
         raise InputError(
             f"The encoding {codec.name!r} must write 1 to {TENSORS_LIMIT} tensors, each of another name, and none of "
@@ -69,6 +76,13 @@ def find(bits: object, owner: str = "find", more: str = "") -> type[Codec]:
     return CODECS[bits]
 
 
+def written_as(bits: int, name: str | None) -> type[Codec] | None:
+    """Return the encoding that a message's header tells of; None: it is not known here."""
+    if name is not None:
+        return CODED.get(name) or (CODECS[name] if known(name) else None)
+    return CODECS[bits] if known(bits) else None
+
+
 def most_state(dim: int) -> int:
     """Return how many bytes the state of any encoding has, at most."""
-    return max(each.most_state(dim) for each in CODECS.values())
+    return max(each.most_state(dim) for each in (*CODECS.values(), *CODED.values()))

@@ -88,6 +88,15 @@ class Codec(ABC):
         memory is taken for them. What is wrong raises `fail(what)`.
         """
 
+    @property
+    def coded(self) -> Codec:
+        """The codec that writes the same numbers in fewer bytes, where there is one; else this."""
+        return self
+
+    def decoded_dim(self, columns: int) -> int:
+        """Return how many values per row are read where so many columns are written: as many, unless some are added up."""
+        return columns
+
     def state(self) -> Tensors:
         """Return what was fitted: the tensors named in `keeps`."""
         return {}

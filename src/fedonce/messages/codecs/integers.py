@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.messages.codecs.base import VALUE_LIMIT, Codec, Fail, Tensors, Values, expect
+from fedonce.messages.codecs.coded import coded_by
 from fedonce.messages.codecs.scale import Scale, columns_of, n_scales
+from fedonce.messages.codecs.steps import Steps
 
 Codes = NDArray[np.uint8]
 
@@ -66,6 +68,11 @@ class Integers(Codec):
     def decode(self, tensors: Mapping[str, NDArray[Any]], rows: int, dim: int, fail: Fail) -> Values:
         """Return the values that integers stand for."""
         return self.scale.decode(self.unpack(tensors, rows, dim, fail), self.levels())
+
+    @property
+    def coded(self) -> Codec:
+        """The codec that writes the same steps by how often each occurs."""
+        return coded_by(Steps.between(self.scale.low, self.scale.high, self.levels()))
 
     def pack(self, codes: Codes) -> Codes:
         """Return integers, one per byte, as they lie in the file."""

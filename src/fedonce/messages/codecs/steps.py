@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,24 +10,54 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEVELS_LIMIT = 4095  # the largest integer of a column
+MOST_LAYERS = 4
+
+Codes = NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
     """Values of a column are `low`, `low + step`, ..., `low + levels * step`; an array each, an entry per column.
 
-    A learner whose values lie on steps anyway (centres of cells, bins) says so: such values are written as they are.
+    A learner whose values lie on steps anyway (centres of cells, bins) says so: such values are written as they are. Columns
+    of one number in `groups` belong together, such as the coordinates of one cell; None: all do. One entry may serve all columns.
+    With several `layers`, the columns are those of the first layer, then those of the next, and values are their sums.
     """
 
     low: NDArray[np.float32]
     step: NDArray[np.float32]
     levels: NDArray[np.uint16]
+    groups: NDArray[np.uint16] | None = None
+    layers: int = 1
 
-    def encode(self, values: NDArray[Any]) -> NDArray[np.uint16]:
+    @classmethod
+    def between(cls, low: NDArray[Any], high: NDArray[Any], levels: int) -> Steps:
+        """Return `levels` steps of the same length from `low` to `high`, column by column."""
+        width = np.asarray(high - low, np.float32)
+        return cls(
+            np.asarray(low, np.float32),
+            (np.where(width > 0, width, np.float32(1)) / np.float32(levels)).astype(np.float32),
+            np.where(width > 0, levels, 0).astype(np.uint16),
+        )
+
+    def encode(self, values: NDArray[Any]) -> Codes:
         """Return the nearest step of each value, as an integer; what lies outside goes to the edge."""
-        codes = (values - self.low) / np.where(self.step > 0, self.step, np.float32(1))
-        return np.rint(np.clip(codes, 0, self.levels)).astype(np.uint16)
+        codes: Codes = np.rint(np.clip((values - self.low) / self.step, 0, self.levels)).astype(np.uint16)
+        return codes
 
-    def decode(self, codes: NDArray[np.uint16]) -> NDArray[np.float32]:
+    def decode(self, codes: Codes) -> NDArray[np.float32]:
         """Return the values that integers stand for."""
         return (self.low + codes * self.step).astype(np.float32)
+
+    def columns(self, dim: int) -> tuple[list[int], list[list[int]]]:
+        """Return the largest integer of each of `dim` columns, and which columns belong together."""
+        levels = np.broadcast_to(self.levels, dim).tolist()
+        groups = np.zeros(dim, np.uint16) if self.groups is None else np.broadcast_to(self.groups, dim)
+        return levels, [np.flatnonzero(groups == group).tolist() for group in np.unique(groups)]
+
+
+def in_layers(parts: Sequence[Steps]) -> Steps:
+    """Return the steps of values that are sums of parts; each part is a group of its own."""
+    groups = [np.full(len(part.low), number, np.uint16) for number, part in enumerate(parts)]
+    low, step, levels = (np.concatenate([getattr(each, name) for each in parts]) for name in ("low", "step", "levels"))
+    return Steps(low, step, levels, np.concatenate(groups), len(parts))

@@ -1,0 +1,59 @@
+"""Steps by how many bytes a row may take: all columns have steps of one length, which gives each the bits that it is worth.
+
+With a coder that comes close to the entropy, equal steps in every direction are nearly the best there is (reverse
+water-filling): a column that hardly varies falls on one step and costs nothing, one that varies much gets many.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedonce.messages.codecs.packing import estimate
+from fedonce.messages.codecs.steps import LEVELS_LIMIT, Steps
+
+SAMPLE = 20_000  # rows by which the length is sought
+TRIES = 18
+COARSER = 1.05
+ENOUGH = 0.001  # share of the variance that may be lost: finer steps tell hardly more, and are not taken
+
+
+def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -> Steps:
+    """Return the finest steps by which rows take no more than so many bytes, on average, their tables included."""
+    sample = values[:: max(1, len(values) // SAMPLE)]
+    spread = float(np.sqrt(sample.var(axis=0).sum()))
+    if not spread:
+        return _steps(values, 1.0)
+    # A step of length s loses s^2 / 12 per column: no finer than what loses enough.
+    finest = max(spread * np.sqrt(12 * enough / values.shape[1]), _finest(values))
+    coarsest = 4 * spread
+    for _ in range(TRIES):
+        step = float(np.sqrt(finest * coarsest))
+        if _size(sample, step, len(values)) <= bytes_per_row * len(values):
+            coarsest = step
+        else:
+            finest = step
+        if coarsest / finest < 1.01:
+            break
+    while coarsest < 4 * spread and _size(values, coarsest, len(values)) > bytes_per_row * len(values):
+        coarsest *= COARSER
+    return _steps(values, coarsest)
+
+
+def _finest(values: NDArray[Any]) -> float:
+    """Return the shortest step by which no column has too many."""
+    return float((values.max(axis=0) - values.min(axis=0)).max()) / (LEVELS_LIMIT - 1)
+
+
+def _steps(values: NDArray[Any], step: float) -> Steps:
+    """Return steps of one length, of which one lies at zero: that is where most values are."""
+    low = np.rint(values.min(axis=0) / step)
+    levels = np.rint(values.max(axis=0) / step) - low
+    return Steps((low * step).astype(np.float32), np.full(len(low), step, np.float32), levels.astype(np.uint16))
+
+
+def _size(values: NDArray[Any], step: float, rows: int) -> float:
+    steps = _steps(values, step)
+    return estimate(steps.encode(values), steps.levels.tolist(), rows)
