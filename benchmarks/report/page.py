@@ -29,7 +29,7 @@ def report() -> str:
         if not results(name):
             parts.append("Not measured yet.")
             continue
-        if name in plots.PICTURES and name != "frontier":  # which has a picture for each data set
+        if name in plots.PICTURES and name not in ("frontier", "few_bytes"):  # which have a picture for each data set
             parts.append(f"![{experiment.title}](results/{name}.png)")
         parts.append(section())
     parts += ["## Privacy loss", loss.section(), "## Missing", _missing(experiments)]

@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import NullFormatter
 
 from benchmarks import privacy_loss, store
-from benchmarks.report import paper, private
+from benchmarks.report import few_bytes, paper, private
 from benchmarks.report.figures import Line, by_data, curve, look, order, pick, results, title
 from benchmarks.report.frontier import frontiers
 from benchmarks.report.hosts import METHODS
@@ -64,13 +64,13 @@ def _log_scale(axis: Any) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _save(figure: Any, axes: Sequence[Any], path: Path) -> None:
+def _save(figure: Any, axes: Sequence[Any], path: Path, dpi: int = 80) -> None:
     """Write a picture with one legend for all of its parts, below them."""
     handles = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     legend = _legend(figure, handles)
     height = legend.get_window_extent().height / figure.bbox.height
     figure.tight_layout(rect=(0, max(0.04 + 0.12 / figure.get_figheight(), height), 1, 1))
-    figure.savefig(path, dpi=80, metadata={"Software": None})
+    figure.savefig(path, dpi=dpi, metadata={"Software": None})
     plt.close(figure)
 
 
@@ -214,6 +214,38 @@ def frontier(folder: Path) -> None:
         plt.close(figure)
 
 
+def few_bytes_curves(folder: Path) -> None:
+    """Draw accuracy against the bytes of the whole message per row and guest, a picture for each data set."""
+    colours = {"auto": "#D55E00", "cells": "#009E73", "quantiles": "#CC79A7"}
+    for found in few_bytes.found():
+        figure, axis = plt.subplots(figsize=(10, 5.4))
+        for learner, model, by_bytes in found.groups():
+            axis.plot(
+                [few_bytes.message_bytes(runs) for _, runs in by_bytes],
+                [np.mean([line["value"] for line in runs]) for _, runs in by_bytes],
+                color=colours[learner],
+                marker="*" if model == "auto" else "o",
+                ms=12 if model == "auto" else 6,
+                ls="-" if len(by_bytes) > 1 else "none",
+                label=f"FedOnce, coded: {learner}, host model {model}",
+            )
+        if plain := found.plain():
+            axis.plot(
+                *zip(*plain, strict=True),
+                color="#E69F00",
+                marker="v",
+                ls=":",
+                label="FedOnce before: 8 bits, not coded",
+            )
+        if found.beside is not None and found.beside.split:
+            split = [(point.bytes, point.mean) for point in found.beside.split]
+            axis.plot(*zip(*split, strict=True), color=COLOURS["SplitNN"], marker="s", label="SplitNN")
+        _log_scale(axis)
+        axis.set_xlabel("bytes per row and guest")
+        _label(axis, found.lines)
+        _save(figure, [axis], folder / f"{found.name}.png", dpi=120)
+
+
 def private_budgets(folder: Path) -> None:
     """Draw what the worst host reaches against epsilon: ours, and the paper's as printed and made anew."""
     groups = list(by_data(line for line in results("private") if look(line, "learner") is None).values())
@@ -275,6 +307,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "communication": communication,
     "cifar10": cifar10,
     "frontier": frontier,
+    "few_bytes": few_bytes_curves,
     "dimension": partial(varied, experiment="dimension", by="dim", label="d, values per row", log=True),
     "parties": partial(varied, experiment="parties", by="parties", label="k, number of parties", log=True),
     "biased": partial(

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from benchmarks.report import communication, frontier, host_models, performance, private, times, unsupervised, varied
+from benchmarks.report import (
+    communication,
+    few_bytes,
+    frontier,
+    host_models,
+    performance,
+    private,
+    times,
+    unsupervised,
+    varied,
+)
 
 SECTIONS = {
     "methods": performance.methods,
@@ -10,6 +20,7 @@ SECTIONS = {
     "communication": communication.communication,
     "cifar10": communication.cifar10,
     "frontier": frontier.section,
+    "few_bytes": few_bytes.section,
     "unsupervised": unsupervised.unsupervised,
     "host_models": host_models.section,
     "dimension": varied.dimension,
