@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fedonce.learners.auto import Auto
     from fedonce.learners.autoencoder import Autoencoder
     from fedonce.learners.base import Learner, NetworkLearner
+    from fedonce.learners.cooccurrence import Cooccurrence
     from fedonce.learners.nat import NAT
     from fedonce.learners.patches import Patches
     from fedonce.learners.pca import PCA
@@ -24,6 +25,7 @@ __all__ = [
     "PCA",
     "Auto",
     "Autoencoder",
+    "Cooccurrence",
     "Facts",
     "Learner",
     "NetworkLearner",
@@ -37,6 +39,7 @@ __all__ = [
 _HOME = {
     "Auto": "auto",
     "Autoencoder": "autoencoder",
+    "Cooccurrence": "cooccurrence",
     "Learner": "base",
     "NAT": "nat",
     "NetworkLearner": "base",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -9,9 +10,11 @@ import numpy as np
 import torch
 from torch import nn
 
+from fedonce.data.preparation import Coding
 from fedonce.errors import InputError
 from fedonce.learners.autoencoder import Autoencoder
 from fedonce.learners.base import Learner, Tensors, progress_for
+from fedonce.learners.cooccurrence import Cooccurrence
 from fedonce.learners.names import Facts
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, principal
@@ -25,7 +28,9 @@ LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better
 ENOUGH_VARIANCE = (
     0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs a hundred times as much
 )
-CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches)}  # `choose` gives no other
+CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches, Cooccurrence)}
+# Two such columns, since a value is known by those it occurs with; and enough rows that this is more than chance.
+MANY_VALUES = Coding(rows_per_value=10, columns=2)
 
 
 def choose(rows: Rows, dim: int) -> Learner:
@@ -47,13 +52,23 @@ class Auto(Learner):
     name: ClassVar[str] = "auto"
     facts: ClassVar[Facts] = Facts(private=True, exports=True)
     bound: ClassVar[float] = PCA.bound
+    coding: ClassVar[Coding | None] = MANY_VALUES
     epochs: int | None = None
     chosen_: Learner | None = field(default=None, init=False, repr=False)
 
     def fit(
-        self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, progress: Progress | None = None
+        self,
+        rows: Rows,
+        dim: int,
+        rng: np.random.Generator,
+        device: torch.device,
+        progress: Progress | None = None,
+        coded: Sequence[int] = (),
     ) -> list[Epoch]:
-        """Choose, and fit what was chosen."""
+        """Choose, and fit what was chosen: by co-occurrence where the preparation found columns for it."""
+        if coded:
+            self.chosen_ = Cooccurrence()
+            return self.chosen_.fit(rows, dim, rng, device, coded)
         self.chosen_ = choose(rows, dim)
         if isinstance(self.chosen_, Autoencoder):
             self.chosen_.epochs = self.epochs

@@ -45,6 +45,7 @@ LEARNERS: Registry[Any, Facts] = Registry(
         "pca": _ours("pca:PCA", Facts(trains=False, private=True, exports=True)),
         "autoencoder": _ours("autoencoder:Autoencoder", Facts(private=True, exports=True)),
         "patches": _ours("patches:Patches", Facts(trains=False, exports=True, images_only=True)),
+        "cooccurrence": _ours("cooccurrence:Cooccurrence", Facts(trains=False)),
         "random": _ours("random:Random", Facts(trains=False, private=True, exports=True)),
     },
 )
