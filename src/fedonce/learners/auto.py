@@ -29,8 +29,8 @@ ENOUGH_VARIANCE = (
     0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs a hundred times as much
 )
 CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches, Cooccurrence)}
-# Two such columns, since a value is known by those it occurs with; and enough rows that this is more than chance.
-MANY_VALUES = Coding(rows_per_value=10, columns=2)
+# Chosen on validation rows (`docs/learners.md`).
+MANY_VALUES = Coding(rows_per_value=4, alone=False)
 
 
 def choose(rows: Rows, dim: int) -> Learner:

@@ -61,7 +61,7 @@ class Cooccurrence(Learner):
         pca, shares = _components(rest, dim)
         scores = pca.transform(rest, device) if len(coded) == 1 and len(shares) else None
         tables = _tables([_codes(flat[:, j]) for j in self.coded_], scores, dim, int(rng.integers(2**31)))
-        *kept, of_rest = _shared_out([*(table.adds for table in tables), shares], dim)
+        of_rest, *kept = _shared_out([shares, *(table.adds for table in tables)], dim)
         self.vectors_ = [table.vectors[:, :n].astype(np.float32) for table, n in zip(tables, kept, strict=True)]
         pca.directions_ = None if pca.directions_ is None else pca.directions_[:of_rest]
         self.rest_ = pca if of_rest else None

@@ -30,12 +30,12 @@ class Coding:
     ----------
     rows_per_value : float
         Those with so many rows per value, on average: of a value in one row there is nothing to learn.
-    columns : int
-        Only where there are so many such columns.
+    alone : bool
+        Whether also a column that is the only one of its table, and occurs with nothing.
     """
 
     rows_per_value: float = 1.0
-    columns: int = 1
+    alone: bool = True
 
 
 @dataclass

@@ -76,17 +76,11 @@ class Preparation:
                 FITS[kind_of(column)](column, name, self.party)
                 for column, name in zip(table.columns, table.names, strict=True)
             ]
-            if self.coding is not None:
-                self._code(self.coding)
+            if self.coding is not None and (self.coding.alone or len(self.steps) > 1):
+                least = self.coding.rows_per_value
+                coded = (step.coded(least) if isinstance(step, CategoryStep) else None for step in self.steps)
+                self.steps = [step or before for step, before in zip(coded, self.steps, strict=True)]
         return self
-
-    def _code(self, coding: Coding) -> None:
-        """Let codes stand for categories with many values, where there are enough such columns."""
-        many = enumerate(self.steps)
-        coded = {j: step.coded(coding.rows_per_value) for j, step in many if isinstance(step, CategoryStep)}
-        found = {j: step for j, step in coded.items() if step is not None}
-        if len(found) >= coding.columns:
-            self.steps = [found.get(j, step) for j, step in enumerate(self.steps)]
 
     def _public_steps(self, table: Table, public: Public) -> list[Any]:
         """Scale and code by what is public: no row is looked at."""
