@@ -42,6 +42,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.quickstart
 	$(BIN)/python -m benchmarks.speed.dpsgd
 	$(BIN)/python -m benchmarks.speed.memory
+	$(BIN)/python -m benchmarks.speed.cooccurrence
 	$(BIN)/python -m benchmarks.speed.loading
 	$(BIN)/python -m benchmarks.speed.table_readers
 	$(BIN)/python -m benchmarks.speed.large_tables

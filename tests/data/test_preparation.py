@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from fedonce import FedOnceWarning, InputError
-from fedonce.data.preparation import HASHED_WIDTH, SKETCH_WIDTH, Preparation, Public
+from fedonce.data.preparation import HASHED_WIDTH, SKETCH_WIDTH, Coding, Preparation, Public
 from fedonce.data.table import Table
 
 
@@ -167,6 +167,38 @@ def test_embeddings_that_do_not_fit_the_columns(embeddings, message):
         Preparation("shop", embeddings=embeddings).fit(Table.of(pd.DataFrame({"city": ["rome"], "age": [3]})))
 
 
+def coded(rows_per_value=1.0, alone=True, names=("id", "n", "town"), n=700):
+    frame = pd.DataFrame(
+        {"id": [f"c{j % 70:02d}" for j in range(n)], "n": np.arange(n), "town": ["rome", "oslo"] * (n // 2)}
+    )
+    return Preparation("shop", coding=Coding(rows_per_value, alone)).fit(Table.of(frame[list(names)]))
+
+
+def test_categories_with_many_values_become_codes_where_a_learner_takes_them():
+    preparation = coded()
+    test = pd.DataFrame({"id": ["c05", "new", None], "n": [1, 2, 3], "town": ["rome", "oslo", "lima"]})
+    assert (preparation.coded, preparation.code_sizes) == ((0,), (71, 0, 0, 0, 0))
+    rows = preparation.transform(Table.of(test))
+    np.testing.assert_array_equal(rows[:, 0], [6, 0, 0])
+    np.testing.assert_array_equal(rows[:, 2:], [[0, 1, 0], [1, 0, 0], [0, 0, 0]])  # one column a value, as ever
+
+
+def test_columns_that_stay_hashed():
+    assert coded(10).coded == (0,)
+    assert coded(10.1).coded == ()  # too few rows for so many values
+    assert coded(10.1).row_shape == (33 + 1 + 3,)
+    assert coded(alone=False).coded == (0,)
+    assert coded(alone=False, names=("id",)).coded == ()  # nothing that its values could occur with
+    assert coded(names=("id",)).coded == (0,)
+
+
+def test_no_codes_where_all_is_public():
+    frame = pd.DataFrame({"id": [f"c{j}" for j in range(70)]})
+    public = Public(categories={"id": [f"c{j}" for j in range(70)]})
+    preparation = Preparation("shop", public=public, coding=Coding()).fit(Table.of(frame))
+    assert preparation.coded == ()
+
+
 def dates(*texts):
     return pd.DataFrame({"born": np.array(texts, dtype="datetime64[us]")})
 
@@ -284,12 +316,13 @@ MANY = pd.DataFrame({"id": [f"c{j % 70}" for j in range(100)]})
         (MIXED, {"public": PUBLIC}),
         (MANY, {}),
         (MANY, {"embeddings": (4,)}),
+        (MANY, {"coding": Coding()}),
         (np.arange(8.0).reshape(2, 4) / 7, {}),
         (np.arange(8).reshape(2, 4), {"shape": (1, 2, 2)}),
         (np.arange(8).reshape(2, 4), {"shape": (1, 2, 2), "public": Public((0, 9))}),
         (sparse.random(5, 2000, 0.01, format="csr", random_state=0), {}),
     ],
-    ids=["mixed", "public", "hashed", "codes", "matrix", "pixels", "public pixels", "sketch"],
+    ids=["mixed", "public", "hashed", "codes", "coded", "matrix", "pixels", "public pixels", "sketch"],
 )
 def test_a_stored_preparation_gives_the_same_bits(data, options):
     table = Table.of(data)

@@ -14,7 +14,7 @@ from fedonce.learners import LEARNERS, NAT, PCA, Learner, make, register
 from tests.conftest import make_table
 
 CPU = torch.device("cpu")
-TABLE = ["nat", "pca", "autoencoder", "random", "auto"]
+TABLE = ["nat", "pca", "autoencoder", "cooccurrence", "random", "auto"]
 IMAGE = [*TABLE, "patches"]
 CASES = (
     [(name, (6,)) for name in TABLE]

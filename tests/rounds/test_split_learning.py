@@ -5,8 +5,10 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from torch import nn
 
 from fedonce import (
     BudgetError,
@@ -61,6 +63,28 @@ def test_a_round_is_one_batch_forward_and_back_and_all_of_it_is_counted():
 )
 def test_rounds_end_by_rounds_or_epochs(rounds, expected):
     assert fit(rounds)[2].traffic.rounds == expected
+
+
+@pytest.mark.parametrize("start", ["one-shot", "random"])
+def test_columns_of_codes_are_tuned_by_embeddings_and_hashed_from_a_random_start(start, tmp_path, rng):
+    X, y = make_table(600)
+    own, names = Table.of(X[:, :3]), rng.integers(0, 40, (600, 2))
+    table = Table.of(
+        pd.DataFrame({"user": [f"u{j}" for j in names[:, 0]], "film": [f"f{j}" for j in names[:, 1]], "n": X[:, 3]})
+    )
+    host, parties = (
+        Host("bank", recipe=RECIPE),
+        LocalEngine({"shop": Guest("shop", "auto", 4, 32)}, {"shop": table}, {}),
+    )
+    protocol.fit(host, own, y, parties, Rounds(epochs=2, batch=50, start=start))
+    guest = parties.parties["shop"]
+    assert guest.preparation.coded == ((0, 1) if start == "one-shot" else ())
+    embedded = [
+        layer.num_embeddings for layer in guest.fine_tuning.network.modules() if isinstance(layer, nn.Embedding)
+    ]
+    assert embedded == ([41, 41] if start == "one-shot" else [])
+    guest.save(tmp_path)
+    np.testing.assert_array_equal(Guest.load(tmp_path).represent(table).values, guest.represent(table).values)
 
 
 def test_rounds_end_by_bytes():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fedonce.learners.autoencoder import Autoencoder
     from fedonce.learners.base import Learner, NetworkLearner
     from fedonce.learners.cells import Cells
+    from fedonce.learners.cooccurrence import Cooccurrence
     from fedonce.learners.nat import NAT
     from fedonce.learners.patches import Patches
     from fedonce.learners.pca import PCA
@@ -26,6 +27,7 @@ __all__ = [
     "Auto",
     "Autoencoder",
     "Cells",
+    "Cooccurrence",
     "Facts",
     "Learner",
     "NetworkLearner",
@@ -40,6 +42,7 @@ _HOME = {
     "Auto": "auto",
     "Autoencoder": "autoencoder",
     "Cells": "cells",
+    "Cooccurrence": "cooccurrence",
     "Learner": "base",
     "NAT": "nat",
     "NetworkLearner": "base",

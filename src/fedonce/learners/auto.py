@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -9,10 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from fedonce.data.preparation import Coding
 from fedonce.errors import InputError
 from fedonce.learners.autoencoder import Autoencoder
 from fedonce.learners.base import Learner, Tensors, progress_for
 from fedonce.learners.cells import Cells
+from fedonce.learners.cooccurrence import Cooccurrence
 from fedonce.learners.names import Facts
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, principal
@@ -28,7 +31,9 @@ ENOUGH_VARIANCE = (
     0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs a hundred times as much
 )
 FEW_BYTES = 1.0  # per row: below, cells say more than principal components that are rounded so much
-CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches, Cells)}
+CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches, Cells, Cooccurrence)}
+# Chosen on validation rows (`docs/learners.md`).
+MANY_VALUES = Coding(rows_per_value=4, alone=False)
 
 
 def choose(rows: Rows, dim: int, bytes_per_row: float | None = None) -> Learner:
@@ -54,14 +59,24 @@ class Auto(Learner):
     name: ClassVar[str] = "auto"
     facts: ClassVar[Facts] = Facts(private=True, exports=True)
     bound: ClassVar[float] = PCA.bound
+    coding: ClassVar[Coding | None] = MANY_VALUES
     epochs: int | None = None
     bytes_per_row: float | None = None
     chosen_: Learner | None = field(default=None, init=False, repr=False)
 
     def fit(
-        self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, progress: Progress | None = None
+        self,
+        rows: Rows,
+        dim: int,
+        rng: np.random.Generator,
+        device: torch.device,
+        progress: Progress | None = None,
+        coded: Sequence[int] = (),
     ) -> list[Epoch]:
-        """Choose, and fit what was chosen."""
+        """Choose, and fit what was chosen: by co-occurrence where the preparation found columns for it."""
+        if coded:
+            self.chosen_ = Cooccurrence()
+            return self.chosen_.fit(rows, dim, rng, device, coded)
         self.chosen_ = choose(rows, dim, self.bytes_per_row)
         if isinstance(self.chosen_, Autoencoder):
             self.chosen_.epochs = self.epochs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from fedonce.data.preparation import Coding
 from fedonce.errors import BudgetError, InputError
 from fedonce.learners.names import LEARNERS, Facts, private_ones
 from fedonce.messages.codecs.steps import Steps
@@ -42,6 +43,8 @@ class Learner(ABC):
     bound: ClassVar[float] = (
         1.0  # with a privacy budget, values lie between -bound and bound: known before any row is seen
     )
+    # Which categories with many values reach it as codes 1, 2, ... and not hashed; its `fit` takes their positions as `coded`.
+    coding: ClassVar[Coding | None] = None
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return what it will do with so many rows under a privacy budget, for a share of it; noise is not yet fixed.
@@ -191,6 +194,11 @@ class NetworkLearner(Learner):
 def progress_for(method: Callable[..., Any], progress: Progress | None) -> dict[str, Any]:
     """Return `progress` as a keyword for a learner's `fit` or `fit_private`, where that takes one: it need not know of it."""
     return {"progress": progress} if "progress" in inspect.signature(method).parameters else {}
+
+
+def coded_for(method: Callable[..., Any], coded: Sequence[int]) -> dict[str, Any]:
+    """Return the positions of columns of codes as a keyword for a learner's `fit`, where that takes them."""
+    return {"coded": tuple(coded)} if "coded" in inspect.signature(method).parameters else {}
 
 
 def with_tanh(network: nn.Module) -> nn.Sequential:

@@ -46,6 +46,7 @@ LEARNERS: Registry[Any, Facts] = Registry(
         "autoencoder": _ours("autoencoder:Autoencoder", Facts(private=True, exports=True)),
         "patches": _ours("patches:Patches", Facts(trains=False, exports=True, images_only=True)),
         "cells": _ours("cells:Cells", Facts(trains=False)),
+        "cooccurrence": _ours("cooccurrence:Cooccurrence", Facts(trains=False)),
         "random": _ours("random:Random", Facts(trains=False, private=True, exports=True)),
     },
 )

@@ -18,7 +18,7 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError
 from fedonce.learners import Auto
-from fedonce.learners.base import WITHOUT_NOISE, progress_for
+from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
 from fedonce.messages import codecs
 from fedonce.messages.codecs.budget import most_values
 from fedonce.messages.envelope import checksum
@@ -174,7 +174,8 @@ class Guest(GuestAttributes):
         rng, history = party_generator(self.random_state, self.name), list[Epoch]()
         with progress or Progress() as watching:
             if self.purse is None:
-                history = learner.fit(rows, self.dim, rng, device, **progress_for(learner.fit, watching))
+                told = progress_for(learner.fit, watching) | coded_for(learner.fit, preparation.coded)
+                history = learner.fit(rows, self.dim, rng, device, **told)
             else:
                 watched = progress_for(learner.fit_private, watching)
                 learner.fit_private(rows, self.dim, rng, device, self.purse, **watched)

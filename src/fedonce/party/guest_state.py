@@ -95,7 +95,9 @@ class GuestState:
         public = public_of(settings.purse, settings.public)
         return cls(
             copy.deepcopy(settings.learner),
-            Preparation(settings.name, settings.shape, settings.learner.embeddings, public),
+            Preparation(
+                settings.name, settings.shape, settings.learner.embeddings, public, coding=settings.learner.coding
+            ),
             LocalNoise(float(settings.noise)) if settings.noise else None,
             learnt_naming=naming_used(settings.naming, None),
         )

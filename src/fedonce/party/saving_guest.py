@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,8 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
     settings, weights = stored.settings, stored.weights
     check_lengths(settings["learner"], len(weights))
     name, noise, naming = kept(settings["name"]), settings["noise"], settings["naming"]
-    learner, preparation = _learner(settings["learner"]), Preparation.from_json(stored.encoding)
+    learner = _learner(settings["learner"])
+    preparation = replace(Preparation.from_json(stored.encoding), coding=learner.coding)
     guest = GuestSettings(
         name,
         learner,
@@ -104,7 +106,7 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
         _restored(learner, weights),
         preparation,
         None if noise is None else LocalNoise(noise["scale"], weights["noise.centre"], noise["radius"]),
-        fine_tuning=_fine_tuning(settings["tuned"], preparation.row_shape, guest.dim, weights),
+        fine_tuning=_fine_tuning(settings["tuned"], preparation, guest.dim, weights),
         learnt_naming=None if naming is None else (naming["form"], tuple(naming["forms"])),
     )
 
@@ -133,21 +135,22 @@ def _restored(learner: Learner, weights: Tensors) -> Learner:
 
 
 def _fine_tuning(
-    content: Mapping[str, Any] | None, shape: tuple[int, ...], dim: int, weights: Tensors
+    content: Mapping[str, Any] | None, preparation: Preparation, dim: int, weights: Tensors
 ) -> FineTuning | None:
     if content is None:
         return None
-    network = _network(content["alone"], shape, dim, weights) if content["network"] else None
+    network = _network(content["alone"], preparation, dim, weights) if content["network"] else None
     return FineTuning(network, content["alone"])
 
 
-def _network(alone: bool, shape: tuple[int, ...], dim: int, weights: Tensors) -> nn.Module:
+def _network(alone: bool, preparation: Preparation, dim: int, weights: Tensors) -> nn.Module:
     """Return the network that rounds trained, with its weights."""
 
     def build() -> nn.Module:
         if alone:
-            return encoder(shape, TUNED_HIDDEN, dim)
-        return Correction(shape, np.zeros((1, len(weights["tuned.spread"])), np.float32))
+            return encoder(preparation.row_shape, TUNED_HIDDEN, dim)
+        values = np.zeros((1, len(weights["tuned.spread"])), np.float32)
+        return Correction(preparation.row_shape, values, preparation.code_sizes)
 
     own = _part("tuned.", weights)
     check_weights(build, own)

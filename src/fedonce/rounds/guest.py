@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from math import ceil
@@ -64,7 +63,9 @@ class GuestSide:
                 f"Rounds from a random start need every row of party {guest.name!r}, which lacks some; take start='one-shot'."
             )
         if cold:
-            guest.adopt(replace(guest.state, preparation=copy.copy(guest.preparation).fit(table)))
+            # What is learnt in place of the learner knows nothing of codes.
+            uncoded = replace(guest.preparation, coding=None)
+            guest.adopt(replace(guest.state, preparation=uncoded.fit(table)))
         self.rows = guest.preparation.transform(table)
         self.own = torch.from_numpy(self.rows).to(self.device, self.dtype)
         self.base: Tensor | None = None
@@ -100,7 +101,7 @@ class GuestSide:
             return tuned.network
         values = self.guest.values(self.rows)
         self.dim, self.base = values.shape[1], self._tensor(values)
-        correction = Correction(self.rows.shape[1:], values)
+        correction = Correction(self.rows.shape[1:], values, self.guest.preparation.code_sizes)
         self._fine_tune(FineTuning(correction))
         return correction
 

@@ -18,6 +18,7 @@ from fedonce.errors import parameter_error
 SMALLEST_CNN0_IMAGE = 6  # pixels per side; below, nothing is left after CNN0's convolutions and pooling
 SMALLEST_CNN1_IMAGE = 14
 TUNED_HIDDEN = (128, 64)  # of the network that rounds train for a guest whose learner is none
+TUNED_EMBEDDING = 16  # and of each of its columns of codes
 
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh}
@@ -245,11 +246,15 @@ class Standardise(nn.Module):
 
 
 class Correction(nn.Module):
-    """A network added to values that a learner gives: nothing at first, and then in steps as large as the values spread."""
+    """A network added to values that a learner gives: nothing at first, and then in steps as large as the values spread.
 
-    def __init__(self, shape: tuple[int, ...], values: NDArray[Any]) -> None:
+    `sizes` says how many codes each column of rows has, 0 for numbers; columns of codes get embeddings.
+    """
+
+    def __init__(self, shape: tuple[int, ...], values: NDArray[Any], sizes: Sequence[int] = ()) -> None:
         super().__init__()
-        self.network = encoder(shape, TUNED_HIDDEN, values.shape[1])
+        coded = NCF(tuple(TUNED_EMBEDDING if size else 0 for size in sizes), TUNED_HIDDEN) if any(sizes) else None
+        self.network = encoder(shape, TUNED_HIDDEN, values.shape[1], coded, sizes)
         last = [layer for layer in self.network.modules() if isinstance(layer, nn.Linear)][-1]
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)

@@ -22,6 +22,22 @@ ONE_HOT_LIMIT = 32  # categories with more values than this are hashed
 HASHED_WIDTH = 32  # columns that a hashed category becomes
 
 
+@dataclass(frozen=True)
+class Coding:
+    """Which categories with many values become codes 1, 2, ... (0: missing, or not seen in training) and are not hashed.
+
+    Parameters
+    ----------
+    rows_per_value : float
+        Those with so many rows per value, on average: of a value in one row there is nothing to learn.
+    alone : bool
+        Whether also a column that is the only one of its table, and occurs with nothing.
+    """
+
+    rows_per_value: float = 1.0
+    alone: bool = True
+
+
 @dataclass
 class CategoryStep:
     """Categories: one column a value, or hashed columns and how common the value is where there are many; or codes."""
@@ -67,6 +83,12 @@ class CategoryStep:
             )
         names = dict.fromkeys(as_text(value) for value in known)
         return cls({value: position for position, value in enumerate(names)}, None, warns=f"{party!r}, column {name!r}")
+
+    def coded(self, rows_per_value: float) -> CategoryStep | None:
+        """Return the step that gives codes in place of hashed columns; None: too few values, or too few rows for them."""
+        if self.counts is None or sum(self.counts.values()) < rows_per_value * len(self.counts):
+            return None
+        return CategoryStep({value: position for position, value in enumerate(self.counts)}, None, codes=True)
 
     def write(self, column: NDArray[np.object_], out: NDArray[np.float32]) -> None:
         """Write the prepared rows to `out`."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import murmurhash3_32
 
-from fedonce.data.preparation.categories import CategoryStep, as_categories
+from fedonce.data.preparation.categories import CategoryStep, Coding, as_categories
 from fedonce.data.preparation.numbers import BoundedStep, NumberStep, PixelStep
 from fedonce.data.preparation.public import Public
 from fedonce.data.preparation.steps import FITS, KINDS, MANY, ONE, DateStep, step_of
@@ -40,6 +40,8 @@ class Preparation:
         column of numbers.
     public : Public, optional
         With a privacy budget: bounds and categories, in place of what training rows would tell.
+    coding : Coding, optional
+        For a learner that takes codes: which categories with many values become codes. None: all of them are hashed.
     """
 
     party: str
@@ -51,6 +53,7 @@ class Preparation:
     sketched: bool = False
     whole: bool = False  # one step for all columns together, or one per column
     steps: list[Any] = field(default_factory=list)
+    coding: Coding | None = None
 
     def fit(self, table: Table) -> Preparation:
         """Learn means, scales and categories from the party's training rows."""
@@ -73,6 +76,10 @@ class Preparation:
                 FITS[kind_of(column)](column, name, self.party)
                 for column, name in zip(table.columns, table.names, strict=True)
             ]
+            if self.coding is not None and (self.coding.alone or len(self.steps) > 1):
+                least = self.coding.rows_per_value
+                coded = (step.coded(least) if isinstance(step, CategoryStep) else None for step in self.steps)
+                self.steps = [step or before for step, before in zip(coded, self.steps, strict=True)]
         return self
 
     def _public_steps(self, table: Table, public: Public) -> list[Any]:
@@ -164,6 +171,19 @@ class Preparation:
         return (sum(step.width for step in self.steps),)
 
     @property
+    def code_sizes(self) -> tuple[int, ...]:
+        """How many codes each prepared column has that `coding` made, 0 counted; 0 for all other columns."""
+        if self.whole or self.embeddings:
+            return ()
+        sizes = [[len(step.values) + 1] if getattr(step, "codes", False) else [0] * step.width for step in self.steps]
+        return tuple(size for each in sizes for size in each)
+
+    @property
+    def coded(self) -> tuple[int, ...]:
+        """Which prepared columns hold codes that `coding` made."""
+        return tuple(j for j, size in enumerate(self.code_sizes) if size)
+
+    @property
     def origins(self) -> NDArray[np.intp] | None:
         """Which of the table's columns each prepared one comes from, by position; None of pixels, and where columns are mixed."""
         if self.sketched or (self.whole and self.shape is not None):
@@ -190,7 +210,7 @@ class Preparation:
     def _expected(self, step: Any, column: NDArray[Any], name: Hashable) -> NDArray[Any]:
         """Return a column as the kind that its step takes; refuse what was something else at training."""
         if isinstance(step, CategoryStep):
-            if kind_of(column) == "date" and not step.codes:
+            if kind_of(column) == "date" and not self.embeddings:
                 raise self._changed(name, "category", "date")
             return as_categories(column)
         if not isinstance(step, DateStep):
