@@ -36,7 +36,6 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
             "fedonce.hostmodels.base",
             "fedonce.hostmodels.mlp",
             "fedonce.hostmodels.names",
-            "fedonce.hostmodels.tabm",
             "fedonce.hostmodels.trees",
         ),
     ),

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from benchmarks.report import communication, frontier, host_models, performance, private, times, unsupervised, varied
+from benchmarks.report import (
+    calibration,
+    communication,
+    frontier,
+    host_models,
+    performance,
+    private,
+    times,
+    unsupervised,
+    varied,
+)
 
 SECTIONS = {
     "methods": performance.methods,
@@ -17,6 +27,8 @@ SECTIONS = {
     "biased": varied.biased,
     "noise": varied.noise,
     "laggy": varied.laggy,
+    "absent": varied.absent,
+    "calibration": calibration.section,
     "time": times.time,
     "private": private.section,
 }
