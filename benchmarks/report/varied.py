@@ -22,6 +22,8 @@ from benchmarks.report.figures import (
 )
 from benchmarks.report.hosts import METHODS, over_hosts
 
+MODELS = ("auto", "trees", "network")
+
 
 def dimension() -> str:
     """Return accuracy by d, mean and spread over hosts."""
@@ -141,7 +143,7 @@ def absent() -> str:
     counts = order(lines, "late")
     rows = []
     for group in by_data(lines).values():
-        for model in order(group, "model"):
+        for model in sorted(order(group, "model"), key=MODELS.index):
             cells = [mean_cell(pick(group, method="FedOnce", model=model, late=count)) for count in counts]
             solo = mean_cell(pick(group, method="Solo", model=model))
             rows.append([title(group[0]), model, *cells, solo])
