@@ -8,6 +8,7 @@ Only documented names of the library are imported: those of `fedonce` itself and
 """
 
 INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "methods/calibration.py": ("scores probabilities as `host evaluate` does", ("fedonce.assess.evaluation",)),
     "methods/splitnn.py": (
         "times each guest apart in every round, which the estimators do not tell",
         (
@@ -35,7 +36,6 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
             "fedonce.hostmodels.base",
             "fedonce.hostmodels.mlp",
             "fedonce.hostmodels.names",
-            "fedonce.hostmodels.tabm",
             "fedonce.hostmodels.trees",
         ),
     ),

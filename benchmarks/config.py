@@ -40,6 +40,12 @@ class Config:
         Scale of the Gaussian noise on representations.
     absent : int
         So many guests, drawn by the seed, do not answer, neither in training nor in prediction.
+    late : int
+        So many guests, drawn by the seed, are there in training and do not answer in prediction.
+    validate : bool
+        FedOnce and Solo: whether the host also scores itself on rows held back, as by default, which takes time.
+    rare : float or None
+        The rarer of two classes is thinned to this share of the rows; for `benchmarks.methods.calibration`.
     split_bits : int
         SplitNN: bits per value, in both directions.
     reg_alpha : float
@@ -70,6 +76,9 @@ class Config:
     federated: bool = True
     noise: float = 0.0
     absent: int = 0
+    late: int = 0
+    validate: bool = True
+    rare: float | None = None
     probe: bool = False
     half: int = 2
     others: bool = True
@@ -89,7 +98,7 @@ class Config:
         for name in ("bits", "split_bits"):
             if getattr(self, name) not in BITS:
                 raise InputError(f"{name!r} must be one of {', '.join(map(str, BITS))}. Got {getattr(self, name)!r}.")
-        for name in ("probe", "federated", "others"):
+        for name in ("probe", "federated", "others", "validate"):
             self._check(name, bool, lambda value: True, "true or false")
         for name in ("dim", "trees", "depth", "members", "half"):
             self._check(name, int, lambda value: value >= 1, "a positive integer")
@@ -98,7 +107,9 @@ class Config:
         self._check("epochs", int | float | None, lambda value: value is None or value > 0, "a positive number")
         for name in ("epsilon", "delta"):
             self._check(name, int | float | None, lambda value: value is None or value > 0, "a number above 0")
-        self._check("absent", int, lambda value: value >= 0, "an integer of at least 0")
+        for name in ("absent", "late"):
+            self._check(name, int, lambda value: value >= 0, "an integer of at least 0")
+        self._check("rare", float | None, lambda value: value is None or 0 < value < 0.5, "a number from 0 to 0.5")
         for name in ("noise", "reg_alpha"):
             self._check(name, int | float, lambda value: value >= 0, "a number of at least 0")
 

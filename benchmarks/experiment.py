@@ -39,7 +39,8 @@ from benchmarks.rows import PARTS
 from fedonce import InputError
 
 FOLDER = Path(__file__).parent / "experiments"
-SMALL = {"epochs": 1, "absent": 1, "half": 2, "members": 2}  # the most that a small run takes of what is varied
+# The most that a small run takes of what is varied.
+SMALL = {"epochs": 1, "absent": 1, "late": 1, "half": 2, "members": 2}
 DIVISIONS = ("parties", "biased", "p")
 KEY = ("data", "loader", "division", "method", "host", "fold", "seed", "config")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.config import Config
 from benchmarks.methods import (
+    calibration,
     combine,
     estimator,
     fedonce,
@@ -56,6 +57,7 @@ METHODS = {
     "FedOnce (estimator)": Method(estimator.run),
     "Solo (estimator)": Method(estimator.solo),
     "Combine (estimator)": Method(estimator.combine, by_host=False),
+    "Calibration": Method(calibration.run),
     "Guest kept": Method(overlap.kept),
     "Guest left out": Method(overlap.left_out),
     "Common rows": Method(overlap.common),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.config import Config
@@ -48,7 +49,9 @@ class OneShot:
 def run(problem: Problem, config: Config, seed: int) -> Result:
     """Let guests learn and send, train the host, and score."""
     done = one_shot(problem, config, seed)
-    predicted = done.host.predict(problem.table(problem.host, test=True), [one.test for one in done.guests])
+    lost = _drawn(seed, len(done.guests), config.late)
+    answers = [one.test for j, one in enumerate(done.guests) if j not in lost]
+    predicted = done.host.predict(problem.table(problem.host, test=True), answers)
     detail: dict[str, Any] = {"learners": sorted({one.message.learner for one in done.guests})}
     if config.probe:
         detail["probe"] = probe(problem, done)
@@ -75,7 +78,7 @@ def paper(problem: Problem, config: Config, seed: int) -> Result:
 
 def one_shot(problem: Problem, config: Config, seed: int) -> OneShot:
     """Train, or remember what the same settings gave for this split."""
-    key = ("one-shot", problem.host, seed, replace(config, epochs=None, probe=False))
+    key = ("one-shot", problem.host, seed, replace(config, epochs=None, probe=False, late=0))
     if key not in problem.memory:
         problem.memory[key] = _train(problem, config, seed)
     found: OneShot = problem.memory[key]
@@ -83,7 +86,7 @@ def one_shot(problem: Problem, config: Config, seed: int) -> OneShot:
 
 
 def _train(problem: Problem, config: Config, seed: int) -> OneShot:
-    lost = np.random.default_rng(seed).permutation(len(problem.guests))[: config.absent]
+    lost = _drawn(seed, len(problem.guests), config.absent)
     names = [name for j, name in enumerate(problem.guests) if j not in lost]
     guests = [learn(problem, config, seed, name) for name in names]
     host = Host(
@@ -95,6 +98,7 @@ def _train(problem: Problem, config: Config, seed: int) -> OneShot:
         random_state=seed,
         device=config.device,
         model=config.model,
+        validate=config.validate,
     )
     with clocked() as clock:
         host.aggregate(problem.table(problem.host), problem.y, [one.message for one in guests])
@@ -102,6 +106,11 @@ def _train(problem: Problem, config: Config, seed: int) -> OneShot:
     for one in guests:
         traffic.add(one.message, one.message.nbytes)
     return OneShot(host, guests, traffic, clock)
+
+
+def _drawn(seed: int, n_guests: int, count: int) -> NDArray[np.intp]:
+    """Draw guests that do not answer; of more there are those of fewer."""
+    return np.random.default_rng(seed).permutation(n_guests)[:count]
 
 
 def learn(problem: Problem, config: Config, seed: int, name: str) -> Learnt:

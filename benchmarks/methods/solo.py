@@ -26,6 +26,7 @@ def alone(problem: Problem, recipe: Any, config: Config, seed: int) -> Result:
         random_state=seed,
         device=config.device,
         model=config.model,
+        validate=config.validate,
     )
     with clocked() as clock:
         host.aggregate(problem.table(problem.host), problem.y, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.report import (
+    calibration,
     communication,
     few_bytes,
     frontier,
@@ -28,6 +29,8 @@ SECTIONS = {
     "biased": varied.biased,
     "noise": varied.noise,
     "laggy": varied.laggy,
+    "absent": varied.absent,
+    "calibration": calibration.section,
     "time": times.time,
     "private": private.section,
 }

@@ -22,6 +22,8 @@ from benchmarks.report.figures import (
 )
 from benchmarks.report.hosts import METHODS, over_hosts
 
+MODELS = ("auto", "trees", "network")
+
 
 def dimension() -> str:
     """Return accuracy by d, mean and spread over hosts."""
@@ -133,3 +135,16 @@ def laggy() -> str:
         rows = [[title(group[0]), *(mean_cell(pick(group, absent=count)) for count in absent)]]
         parts.append(table(["data (parties)", *(f"{count} absent" for count in absent)], rows))
     return "\n\n".join(parts)
+
+
+def absent() -> str:
+    """Return what guests cost that were there in training, and are absent at prediction, beside the host alone."""
+    lines = results("absent")
+    counts = order(lines, "late")
+    rows = []
+    for group in by_data(lines).values():
+        for model in sorted(order(group, "model"), key=MODELS.index):
+            cells = [mean_cell(pick(group, method="FedOnce", model=model, late=count)) for count in counts]
+            solo = mean_cell(pick(group, method="Solo", model=model))
+            rows.append([title(group[0]), model, *cells, solo])
+    return table(["data (parties)", "model", *(f"{count} absent" for count in counts), "Solo"], rows)

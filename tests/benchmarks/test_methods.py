@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.config import Config
 from benchmarks.data import breast_cancer, diabetes
-from benchmarks.methods import METHODS, estimator, fedonce, multiround, splitnn
+from benchmarks.methods import METHODS, calibration, estimator, fedonce, multiround, splitnn
 from benchmarks.problem import Problem
 from benchmarks.run import parties_of
 from fedonce import FedOnceClassifier, Host, InputError, Recipe
@@ -161,3 +161,32 @@ def test_linear_combine_takes_categories():
     data = Dataset("rent", table, y, ("city", "size"), "regression", 2, True, "", "")
     one = Problem(data, parties_of(data, {}), "party1", *data.split(0))
     assert METHODS["Linear-Combine"].run(one, QUICK, 0).value < 0.02
+
+
+def test_late_guests_are_trained_with_and_do_not_answer():
+    one, config = problem(), replace(QUICK, model="linear", learner="pca", validate=False)
+    whole, late, none = (fedonce.run(one, replace(config, late=count), 0) for count in (0, 2, 4))
+    assert whole.messages == late.messages == 4
+    (done,) = (value for key, value in one.memory.items() if key[0] == "one-shot")  # trained once for all three
+    expected = one.score(done.host.predict(one.table("party1", test=True), []))
+    assert none.value == expected != whole.value
+
+
+def test_calibration_is_scored_before_and_after():
+    one, config = problem(), replace(QUICK, model="linear", learner="pca")
+    found = calibration.run(one, config, 0)
+    (done,) = (value for key, value in one.memory.items() if key[0] == "one-shot")
+    assert found.value == pytest.approx(fedonce.run(one, config, 0).value)
+    assert found.detail["temperature"] == done.host.temperature
+    same = done.host.temperature == 1
+    assert all((each["before"] == each["after"]) == same for each in (found.detail[name] for name in calibration.TOLD))
+
+
+def test_a_class_is_thinned_in_training_and_in_test():
+    one = problem()
+    thin = calibration.thinned(one, 0.05, 0)
+    for y, rows, before in ((thin.y, thin.X, one.y), (thin.y_test, thin.X_test, one.y_test)):
+        assert np.mean(y == 0) == pytest.approx(0.05, abs=0.02)  # of which there were more than a third
+        assert (y == 1).sum() == (before == 1).sum()
+        assert len(rows) == len(y)
+    assert calibration.thinned(one, 0.05, 0).memory is thin.memory is not one.memory

@@ -126,6 +126,9 @@ def test_a_model_that_is_trained_again_counts_rows_as_before(fresh):
         np.testing.assert_array_equal(array, before[name])
     done(fresh, f"{again} --class-weight yes=2 --class-weight no=1")
     assert Host.load(fresh / "new").reading.class_weight == {"yes": 2.0, "no": 1.0}
+    assert Host.load(fresh / "new").validation is None  # as the first line says
+    done(fresh, f"{again} --validate")
+    assert Host.load(fresh / "new").validation is not None
     refused(fresh, 3, ["(--weight)", "read as before"], f"{again} --weight income")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,18 +138,73 @@ def test_a_tree_has_a_leaf_for_100_rows(n, leaves):
     assert "feature_fraction" not in chosen  # columns are chosen anew for each split
 
 
-def test_trees_for_gaps_see_every_row_without_some_guests(monkeypatch):
+def test_trees_for_gaps_see_rows_twice_and_trees_of_own_columns_no_guest(monkeypatch):
     grown = []
     grow = TreesModel._grow
 
     def watched(self, settings, examples, n_trees):
-        grown.append((len(examples.target), n_trees, settings["learning_rate"], bool(examples.present.all())))
+        grown.append((len(examples.target), n_trees, settings["learning_rate"], examples.present.mean()))
         return grow(self, settings, examples, n_trees)
 
     monkeypatch.setattr(TreesModel, "_grow", watched)
     model, _ = trained(model=TreesModel(trees=80))
     n_trees = model.n_trees_
-    assert grown == [(600, 2 * n_trees, 0.05, True), (600, max(1, n_trees // 2), 0.2, False)]
+    half = max(1, n_trees // 2)
+    assert [each[:3] for each in grown] == [
+        (600, 2 * n_trees, 0.05),
+        (2 * 500, half, 0.2),
+        (600, grown[2][1], 0.1),
+    ]
+    shares = [each[3] for each in grown]
+    assert shares[:1] + shares[2:] == [1, 0]
+    assert 0.3 < shares[1] < 0.6
+
+
+def redundant(n, seed):
+    """Own columns say it all, and nine guests a part of it each, with noise: trees for gaps are worse than own columns."""
+    rng = np.random.default_rng(seed)
+    own = rng.standard_normal((n, 3))
+    values = own[:, np.arange(9) % 3] + 2 * rng.standard_normal((n, 9))
+    parts = (own, values, np.ones((n, 9)))
+    return Examples(*(part.astype(np.float32) for part in parts), own.sum(axis=1))
+
+
+def test_where_guests_are_absent_the_model_is_as_good_as_the_host_alone():
+    """With trees for gaps alone the error is a third higher than the host's, or more."""
+    rows, test = redundant(900, 0), redundant(900, 1)
+    joint, alone = TreesModel(trees=200), TreesModel(trees=200)
+    joint.fit(rows, (1,) * 9, 1, np.random.default_rng(0), CPU)
+    alone.fit(
+        replace(rows, values=rows.values[:, :0], present=rows.present[:, :0]), (), 1, np.random.default_rng(0), CPU
+    )
+
+    def error(model, present, values=test.values):
+        found = model.outputs(test.own, values, present, CPU)[:, 0]
+        return float(np.sqrt(np.mean(np.square(found - test.target))))
+
+    floor = error(alone, test.present[:, :0], test.values[:, :0])
+    for absent in (1, 3, 6, 9):
+        assert error(joint, test.present * (np.arange(9) >= absent)) < 1.1 * floor
+    assert joint.own_share_ > 0.5
+    joint.own_ = None
+    assert error(joint, test.present * (np.arange(9) >= 3)) > 1.2 * floor
+
+
+def test_a_file_from_before_there_were_trees_of_own_columns_is_read():
+    model, rows = trained(2)
+    old = {name: array for name, array in model.state().items() if not name.startswith("own")}
+    again = TreesModel()
+    again.restore(old, Inputs((3,), (1, 1), 2))
+    present = rows.present * np.array([1, 0], np.float32)
+    model.own_ = None
+    np.testing.assert_array_equal(outputs(again, rows, present), outputs(model, rows, present))
+
+
+@pytest.mark.parametrize("share", [np.array([1.5]), np.array([np.nan]), np.zeros(2)])
+def test_a_forged_share_is_refused(share):
+    model, _ = trained(model=TreesModel(trees=20))
+    with pytest.raises(ValueError, match="its share of own columns"):
+        TreesModel().restore(model.state() | {"own_share": share}, Inputs((3,), (1, 1), 1))
 
 
 def test_rows_held_back_say_how_many_trees_there_are():

@@ -56,6 +56,19 @@ def test_a_model_is_trained_again_with_more_guests(folder, job):
     assert error.value.parameters == ("label", "refit")
 
 
+def test_a_model_that_is_trained_again_is_calibrated_and_validated_as_before(folder, job):
+    told = Fitting(model="linear", calibrate=True, validate=False)
+    first = replace(job, fitting=told).run()
+    assert first.host.temperature != 1
+    more = HostJob(TableSource("bank.csv"), job.out, incoming=replace(SENT, files=[]), refit=True)
+    again = more.run().host
+    assert (again.temperature, again.validation) == (first.host.temperature, None)
+    other = replace(more, fitting=Fitting(calibrate=False, validate=True)).run().host
+    assert other.temperature == 1
+    assert other.validation is not None
+    assert more.run().host.settings.calibrate is False
+
+
 def test_a_model_that_is_there_gives_way_where_that_is_said(folder, job):
     job.run()
     with pytest.raises(InputError, match="has a model already") as error:

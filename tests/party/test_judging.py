@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from fedonce import Guest, Host, InputError
 from fedonce.hostmodels.linear import LinearModel
+from fedonce.party import storage
 from fedonce.party.judging import LEAST_ROWS, check_weights
 from tests.conftest import make_table
 
@@ -82,6 +84,25 @@ def test_a_temperature_is_kept_on_disk_as_the_third_version(tmp_path):
         for name in ("calibrated", "plain")
     }
     assert versions == {"calibrated": 3, "plain": 2}
+
+
+@pytest.mark.parametrize(("calibrate", "validate"), [("auto", True), (True, False), (False, True)])
+def test_what_the_host_was_told_is_kept_where_it_is_not_the_default(tmp_path, calibrate, validate):
+    trained(calibrate=calibrate, validate=validate).save(tmp_path / "model")
+    again = Host.load(tmp_path / "model").settings
+    assert (again.calibrate, again.validate) == (calibrate, validate)
+    (file,) = (tmp_path / "model").glob("settings-*.json")
+    written = json.loads(file.read_text())
+    assert ("calibrate" in written, "validate" in written) == (calibrate != "auto", not validate)
+
+
+@pytest.mark.parametrize(("name", "forged"), [("calibrate", "yes"), ("validate", "no"), ("calibrate", [True])])
+def test_what_a_forged_file_says_the_host_was_told(tmp_path, name, forged):
+    trained(calibrate=False, validate=False).save(tmp_path / "model")
+    stored = storage.load(tmp_path / "model", "host")
+    storage.save(tmp_path / "forged", replace(stored, settings=stored.settings | {name: forged}))
+    with pytest.raises(InputError, match=f"its {name} must be true or false"):
+        Host.load(tmp_path / "forged")
 
 
 def test_what_is_judged_changes_nothing_of_the_model():

@@ -65,15 +65,18 @@ class FittingOptions:
         ),
     ] = None
     calibrate: Annotated[
-        str, Training(help="Whether probabilities are calibrated: auto (where it helps), yes or no.")
-    ] = "auto"
+        str | None,
+        Training(
+            help="Whether probabilities are calibrated: auto (where it helps), yes or no. Default: auto. With --refit: as before."
+        ),
+    ] = None
     validate: Annotated[
-        bool,
+        bool | None,
         Training(
             "--validate/--no-validate",
-            help="End with the score on rows held back, beside the host alone.",
+            help="End with the score on rows held back, beside the host alone. Default: yes. With --refit: as before.",
         ),
-    ] = True
+    ] = None
 
     def fitting(self) -> Fitting:
         """Return how the host trains."""
@@ -88,7 +91,7 @@ class FittingOptions:
             self.seed,
             self.weight,
             class_weight(self.class_weight),
-            yes_or_no(self.calibrate, "--calibrate"),
+            None if self.calibrate is None else yes_or_no(self.calibrate, "--calibrate"),
             self.validate,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from fedonce.errors import InputError, parameter_error
 from fedonce.hostmodels.base import Examples, HostModel, Inputs, Tensors
+from fedonce.hostmodels.calibration import log_losses
 from fedonce.hostmodels.forest import MOST_LEAVES, Forest
+from fedonce.hostmodels.holding import average
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.onetable import held_back, with_gaps, without_guests
 from fedonce.training.loop import Rows
@@ -27,6 +29,9 @@ FEW_TREES = 100  # where it cannot
 HASTE, MORE_HASTE = 2, 4
 # Chosen on validation rows (`benchmarks.host_settings`), as are the defaults of the settings.
 ROWS_PER_LEAF = {"classes": 3, "numbers": 10}
+# Rows for gaps are there several times, with other guests left out each time, up to so many rows in all.
+COPIES, MOST_COPIED = {"classes": 4, "numbers": 2}, 200_000
+SHARES = np.linspace(0, 1, 11)  # of what trees of own columns say beside those for gaps
 OWN_BINS, VALUE_BINS = 255, 127  # what a guest sends was rounded before
 OPERATIONS = 16  # that adding a number to a histogram takes about as long as
 Ask = Callable[[Forest, Rows, int], NDArray[np.float64]]
@@ -37,8 +42,8 @@ class TreesModel(HostModel):
     """Gradient-boosted trees on own columns and guests' values; where a guest does not have a row, its values are missing.
 
     How many trees there are is found on a sixth of the training rows; then they are grown from all rows. Rows that a guest does
-    not have get trees of their own, grown from all rows with guests left out at random: to cope with absent guests costs no
-    accuracy where all are there.
+    not have get trees of their own, grown from all rows with guests left out at random, and trees of own columns: to cope with
+    absent guests costs no accuracy where all are there, and where none is, the model is about what the host has alone.
 
     Parameters
     ----------
@@ -64,6 +69,10 @@ class TreesModel(HostModel):
     patience: int = 50
     forest_: Forest | None = field(default=None, init=False, repr=False)  # for rows that all guests have
     gaps_: Forest | None = field(default=None, init=False, repr=False)  # for the others; None where there are no guests
+    own_: Forest | None = field(default=None, init=False, repr=False)  # of own columns, for the others, too
+    own_share_: float = field(
+        default=0.0, init=False, repr=False
+    )  # how much the latter say where some guests have the row
     inputs_: Inputs | None = field(default=None, init=False, repr=False)
     n_trees_: int | None = field(
         default=None, init=False, repr=False
@@ -100,16 +109,9 @@ class TreesModel(HostModel):
         device: torch.device,
     ) -> list[Epoch]:
         """Grow trees in haste, and as many as are best for the rows held back."""
-        import lightgbm
-
-        self.inputs_, self.gaps_ = Inputs(examples.own.shape[1:], tuple(dims), n_outputs), None
+        self.inputs_, self.gaps_, self.own_ = Inputs(examples.own.shape[1:], tuple(dims), n_outputs), None, None
         settings = self._settings(examples) | self._hasty(rng, HASTE)
-        rows, others = self._rows(examples, settings), self._rows(held, settings)
-        others.set_reference(rows)
-        stop = lightgbm.early_stopping(max(1, self.patience // HASTE), verbose=False)
-        made = lightgbm.train(settings, rows, self._most(), valid_sets=[others], callbacks=[stop])
-        self.n_trees_ = int(np.clip(made.best_iteration, 1, self._most()))
-        self.forest_ = self._forest(made, self.n_trees_)
+        self.forest_, self.n_trees_ = self._grow_watched(settings, examples, held)
         return []
 
     def fit_all(
@@ -120,11 +122,40 @@ class TreesModel(HostModel):
         n_trees = min(self._most(), FEW_TREES // HASTE) if self.n_trees_ is None else self.n_trees_
         settings = self._settings(examples)
         self.forest_ = self._grow(settings | self._hasty(rng, 1), examples, HASTE * n_trees)
-        self.gaps_ = None
+        self.gaps_, self.own_ = None, None
         if dims:
-            fewer = max(1, HASTE * n_trees // MORE_HASTE)
-            self.gaps_ = self._grow(settings | self._hasty(rng, MORE_HASTE), without_guests(examples, rng), fewer)
+            self._fit_gaps(examples, settings, n_trees, rng)
         return []
+
+    def _fit_gaps(self, examples: Examples, settings: dict[str, Any], n_trees: int, rng: np.random.Generator) -> None:
+        """Grow trees for rows that a guest does not have, and of own columns; rows held back say how much either is to say."""
+        hasty, fewer = settings | self._hasty(rng, MORE_HASTE), max(1, HASTE * n_trees // MORE_HASTE)
+        kept, held = held_back(examples.target, HELD, rng)
+        few = len(held) < LEAST_HELD
+        learn = examples if few else examples.take(kept).counted
+        copies = int(np.clip(MOST_COPIED // len(learn.own), 1, COPIES["numbers" if _numbers(learn) else "classes"]))
+        lacking = without_guests(learn.take(np.tile(np.arange(len(learn.own)), copies)), rng)
+        self.gaps_, self.own_share_ = self._grow(hasty, lacking, fewer), 0.0
+        less_hasty = settings | self._hasty(rng, HASTE)
+        if not few:
+            rest = without_guests(examples.take(held).counted, rng)
+            own, n_trees = self._grow_watched(less_hasty, _alone(learn), _alone(rest))
+            self.own_share_ = self._best_share(rest, own)
+        self.own_ = self._grow(less_hasty, _alone(examples), n_trees)
+
+    def _best_share(self, rest: Examples, own: Forest) -> float:
+        """Return how much trees of own columns should say, by rows that some guests have."""
+        rest = rest.take(np.flatnonzero((rest.present > 0).any(axis=1))).counted
+        if not len(rest.target):
+            return 0.0
+        assert self.gaps_ is not None
+        table, n_outputs = with_gaps(rest.own, rest.values, rest.present, self._inputs().dims), self._inputs().n_outputs
+        first, second = (_per_output(each.predict(table, 1), n_outputs) for each in (self.gaps_, own))
+        means = ((1 - share) * first + share * second for share in SHARES)
+        losses = [
+            np.square(mean[:, 0] - rest.target) if _numbers(rest) else log_losses(mean, rest.target) for mean in means
+        ]
+        return float(SHARES[np.argmin([average(each, rest.weight) for each in losses])])
 
     def work(self, examples: Examples) -> float:
         """Return about how many operations it takes to grow all trees, once their number is known."""
@@ -147,7 +178,7 @@ class TreesModel(HostModel):
     def _settings(self, examples: Examples) -> dict[str, Any]:
         """Return LightGBM's parameters."""
         n_rows, n_outputs = len(examples.own), self._inputs().n_outputs
-        numbers = examples.target.dtype.kind == "f"
+        numbers = _numbers(examples)
         task: dict[str, Any] = {"objective": "regression" if numbers else "binary"}
         if n_outputs > 2:
             task = {"objective": "multiclass", "num_class": n_outputs}
@@ -165,6 +196,17 @@ class TreesModel(HostModel):
             "num_threads": 0 if pays(self._work(n_rows, leaves)) else 1,
             "verbose": -1,
         }
+
+    def _grow_watched(self, settings: dict[str, Any], examples: Examples, held: Examples) -> tuple[Forest, int]:
+        """Grow as many trees as are best for the rows held back; return them, and how many they are."""
+        import lightgbm
+
+        rows, others = self._rows(examples, settings), self._rows(held, settings)
+        others.set_reference(rows)
+        stop = lightgbm.early_stopping(max(1, self.patience // HASTE), verbose=False)
+        made = lightgbm.train(settings, rows, self._most(), valid_sets=[others], callbacks=[stop])
+        n_trees = int(np.clip(made.best_iteration, 1, self._most()))
+        return self._forest(made, n_trees), n_trees
 
     def _grow(self, settings: dict[str, Any], examples: Examples, n_trees: int) -> Forest:
         import lightgbm
@@ -200,33 +242,48 @@ class TreesModel(HostModel):
         threads = _threads(len(own), forest)
         if self.gaps_ is None or whole.all():
             return _per_output(ask(forest, table, threads), inputs.n_outputs)
-        found = _per_output(ask(self.gaps_, table, threads), inputs.n_outputs)
+        found = self._for_gaps(ask, table, present, threads)
         if whole.any():
-            found[whole] = _per_output(ask(forest, table[whole], threads), inputs.n_outputs)
-        return found
+            found[whole] = ask(forest, table[whole], threads)
+        return _per_output(found, inputs.n_outputs)
+
+    def _for_gaps(self, ask: Ask, table: Rows, present: Rows, threads: int) -> NDArray[np.float64]:
+        """Ask trees for gaps, and of own columns: the latter alone where no guest has a row."""
+        assert self.gaps_ is not None
+        found = ask(self.gaps_, table, threads)
+        if self.own_ is None:  # of a file from before there were such trees
+            return found
+        share = np.where((present > 0).any(axis=1), self.own_share_, 1.0).reshape(-1, *(1,) * (found.ndim - 1))
+        return (1 - share) * found + share * ask(self.own_, table, threads)
 
     def state(self) -> Tensors:
         """Return the trees."""
-        parts = {"trees": self._trained(), "gaps": self.gaps_}
-        return {
+        parts = {"trees": self._trained(), "gaps": self.gaps_, "own": self.own_}
+        kept = {
             f"{part}.{name}": array
             for part, forest in parts.items()
             if forest is not None
             for name, array in forest.arrays().items()
         }
+        return kept if self.own_ is None else kept | {"own_share": np.array([self.own_share_])}
 
     def restore(self, tensors: Tensors, inputs: Inputs) -> None:
         """Take back trees, every index of which is checked."""
         if len(inputs.shape) != 1:
             raise ValueError("trees take no images")
         self.inputs_, n_outputs = inputs, 1 if inputs.n_outputs == 2 else inputs.n_outputs
-        found = []
-        for part in ("trees", "gaps") if inputs.dims else ("trees",):
+        found: dict[str, Forest] = {}
+        for part in ("trees", "gaps", "own") if inputs.dims else ("trees",):
             arrays = {
                 name.removeprefix(f"{part}."): each for name, each in tensors.items() if name.startswith(f"{part}.")
             }
-            found.append(Forest.restored(arrays, self._n_columns(), n_outputs))
-        self.forest_, self.gaps_ = found[0], found[1] if inputs.dims else None
+            if arrays or part != "own":  # which older files do not have
+                found[part] = Forest.restored(arrays, self._n_columns(), n_outputs)
+        self.forest_, self.gaps_, self.own_ = found["trees"], found.get("gaps"), found.get("own")
+        share = tensors["own_share"] if "own" in found else np.zeros(1)
+        if share.shape != (1,) or not 0 <= share[0] <= 1:
+            raise ValueError("its share of own columns must be a number from 0 to 1")
+        self.own_share_ = float(share[0])
 
     def _trained(self) -> Forest:
         if self.forest_ is None:
@@ -240,6 +297,15 @@ class TreesModel(HostModel):
     def _n_columns(self) -> int:
         inputs = self._inputs()
         return sum(inputs.shape) + sum(inputs.dims)
+
+
+def _numbers(examples: Examples) -> bool:
+    return examples.target.dtype.kind == "f"
+
+
+def _alone(examples: Examples) -> Examples:
+    """Return what the host has alone: splits do not choose among columns that are all missing."""
+    return replace(examples, present=np.zeros_like(examples.present))
 
 
 def _threads(n_rows: int, forest: Forest) -> int:

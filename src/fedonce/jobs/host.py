@@ -199,8 +199,7 @@ class HostJob:
             model=_model(how, before),
             reading=own.reading,
             known=tuple(before.dims) if before else (),
-            validate=how.validate,
-            calibrate=how.calibrate,
+            **_judging(how, before),
         )
 
     @contextmanager
@@ -220,3 +219,10 @@ def _model(how: Fitting, before: Host | None) -> object:
     if how.model is not None or before is None:
         return how.model or "auto"
     return before.prototype if how.recipe is None else before.prototype.name
+
+
+def _judging(how: Fitting, before: Host | None) -> dict[str, Any]:
+    """Return whether rows held back are to say how good the model is, and to calibrate it: as asked for; else as before."""
+    asked = {"validate": how.validate, "calibrate": how.calibrate}
+    told = {} if before is None else {name: getattr(before.settings, name) for name in asked}
+    return told | {name: value for name, value in asked.items() if value is not None}

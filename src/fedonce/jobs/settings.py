@@ -50,7 +50,7 @@ class Fitting:
     """How a host trains, and for which run; None: the default, or as before where a model is trained again.
 
     `weight` is a column that says how much each row counts, `class_weight` "balanced" or a weight by class, `calibrate` and
-    `validate` are as for `Host`.
+    `validate` are as for `Host`, by default "auto" and True.
     """
 
     run: str | None = None
@@ -61,8 +61,8 @@ class Fitting:
     seed: int | None = None
     weight: str | None = None
     class_weight: ClassWeight = None
-    calibrate: bool | str = "auto"
-    validate: bool = True
+    calibrate: bool | str | None = None
+    validate: bool | None = None
 
     @property
     def weighing(self) -> Weighing:

@@ -24,6 +24,7 @@ from fedonce.privacy.budget import Purse, Task
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
+from fedonce.training.stored import later
 
 SMALLEST_PATCH_IMAGE = 10  # pixels per side
 LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better
@@ -61,7 +62,7 @@ class Auto(Learner):
     bound: ClassVar[float] = PCA.bound
     coding: ClassVar[Coding | None] = MANY_VALUES
     epochs: int | None = None
-    bytes_per_row: float | None = None
+    bytes_per_row: float | None = later()
     chosen_: Learner | None = field(default=None, init=False, repr=False)
 
     def fit(

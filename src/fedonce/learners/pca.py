@@ -23,6 +23,7 @@ from fedonce.messages.codecs.steps import Steps
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
+from fedonce.training.stored import later
 from fedonce.training.threads import product_work, threads_for
 
 BLOCK = 2**21  # numbers at a time in float64
@@ -103,7 +104,7 @@ class PCA(Learner):
     name: ClassVar[str] = "pca"
     facts: ClassVar[Facts] = Facts(trains=False, private=True, exports=True)
     bound: ClassVar[float] = 3.0
-    bytes_per_row: float | None = None
+    bytes_per_row: float | None = later()
     steps_: Steps | None = field(default=None, init=False, repr=False)
     mean_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
     directions_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)

@@ -63,6 +63,8 @@ def content(host: HostSettings, state: HostState, messages: Mapping[str, bytes])
         "seen": {party: seen.to_json() for party, seen in state.seen.items()},
         **({} if state.temperature == 1 else {"temperature": state.temperature}),
         **({} if state.validation is None else {"validation": state.validation.as_json}),
+        **({} if host.calibrate == "auto" else {"calibrate": bool(host.calibrate)}),
+        **({} if host.validate else {"validate": False}),
         **own,
     }
     return Stored("host", settings, state.preparation.to_json(), state.model.state(), dict(messages))
@@ -86,6 +88,8 @@ def parts(stored: Stored) -> tuple[HostSettings, HostState]:
         labels=_values(settings["labels"]),
         matching=Matching(forms=forms),
         reading=None if settings["reading"] is None else Reading.from_json(settings["reading"]),
+        validate=_flag(settings, "validate", True),
+        calibrate=_flag(settings, "calibrate", "auto"),
     )
     classes, dims = _values(settings["classes"]), settings["dims"]
     _check_dims(dims)  # before anything is built of that size
@@ -107,6 +111,14 @@ def parts(stored: Stored) -> tuple[HostSettings, HostState]:
         settings.get("temperature", 1.0),
         Validation.from_json(settings["validation"]) if "validation" in settings else None,
     )
+
+
+def _flag(settings: Mapping[str, Any], name: str, default: bool | str) -> Any:
+    """Return what a host was told for its trainings, if that was not the default, of which nothing is written."""
+    value = settings.get(name, default)
+    if type(value) is not bool and value != default:
+        raise ValueError(f"its {name} must be true or false")
+    return value
 
 
 def _check_dims(dims: Mapping[str, Any]) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
 from fedonce.errors import InputError
 from fedonce.training.networks import NCF
+
+LATER = "later"  # in the metadata of a field that came after models without it were kept: None is not written down
+
+
+def later() -> Any:
+    """Return the field of such a setting."""
+    return field(default=None, metadata={LATER: True})
 
 
 def settings_of(thing: Any, owner: str) -> dict[str, Any]:
@@ -18,7 +25,9 @@ def settings_of(thing: Any, owner: str) -> dict[str, Any]:
         raise InputError(
             f"{owner} cannot be saved: {type(thing).__name__} must be a dataclass, its fields the settings."
         )
-    return {each.name: _plain(getattr(thing, each.name), each.name, owner) for each in fields(thing) if each.init}
+    values = {each.name: (getattr(thing, each.name), each.metadata) for each in fields(thing) if each.init}
+    told = {name: value for name, (value, more) in values.items() if value is not None or not more.get(LATER)}
+    return {name: _plain(value, name, owner) for name, value in told.items()}
 
 
 def _plain(value: Any, name: str, owner: str) -> Any:
