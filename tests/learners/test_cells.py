@@ -47,6 +47,13 @@ def test_every_training_row_shares_its_message_with_others(kind, learner):
     assert fewest_alike(guest.learn(KINDS[kind]()).values) >= learner.least
 
 
+def test_rows_share_their_message_whatever_the_bytes():
+    guest = Guest("shop", Cells(cells=16, together=True), bytes_per_row=3.0)
+    values = guest.learn(mixed(6000)).values
+    assert len(guest.learner.layers_) > 1
+    assert fewest_alike(values) >= 20
+
+
 def test_where_layers_are_not_together_each_of_them_is_shared():
     rows = mixed()
     learner = fitted(Cells(layers=2), rows)

@@ -40,8 +40,9 @@ Centres = NDArray[np.float32]
 class Cells(Learner):
     """Cluster the rows (k-means); a row's values are the coordinates of its cell's centre.
 
-    A cell with few rows is merged into its neighbours, so that every training row shares its message with `least` rows or
-    more. The message says which cell each row is in, in a fraction of a byte, and once where the cells are.
+    A cell with few rows is merged into its neighbours, so that `least` training rows or more share each message; with several
+    layers, which `bytes_per_row` may take, each layer of it, unless they are kept `together`. The message says which cell each
+    row is in, in a fraction of a byte, and once where the cells are.
 
     Parameters
     ----------

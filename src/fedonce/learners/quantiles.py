@@ -31,7 +31,8 @@ class Quantiles(Learner):
     """Send columns as they are, in bins of about as many rows each: a value is the number of its bin.
 
     It is plain to read, and that is its honesty: the host learns in which sixteenth of the guest's rows each row lies, column by
-    column. A column of few values has a bin for each of them. Sent are the columns that vary most.
+    column. A column of few values has a bin for each of them. Sent are the columns whose ranks vary most: those of many values,
+    then those whose values are about as common.
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ class Quantiles(Learner):
     least : int
         Fewest training rows in a bin; a smaller one is merged with its neighbour.
     bytes_per_row : float, optional
-        How long the message may be, for each row. The bins of the column that gains most variance per byte are doubled, again
-        and again; columns that are left with one bin are not sent.
+        How long the message may be, for each row. The bins of the column that gains most per byte (of the variance of ranks) are
+        doubled, again and again; columns that are left with one bin are not sent.
     """
 
     name: ClassVar[str] = "quantiles"
@@ -179,7 +180,7 @@ class _Above(nn.Module):
 
 @dataclass(frozen=True)
 class Cut:
-    """A column in bins: the variance of their means, and about how many bytes it takes for all rows."""
+    """A column in bins: how much of the variance of its ranks they keep, and about how many bytes it takes for all rows."""
 
     edges: Edges
     kept: float
@@ -189,7 +190,10 @@ class Cut:
 def ladder(column: Rows, least: int, many: list[int]) -> list[Cut]:
     """Return a column in one bin, then in at most so many each; what is no finer than the one before is left out."""
     values, counts = np.unique(column, return_counts=True)
-    below, total = np.cumsum(counts), np.cumsum(counts * values.astype(np.float64))
+    below = np.cumsum(counts)
+    # Ranks, as trees see a column: rare flags, which preparation scales up, would else be taken first, and tell little.
+    ranks = (below - counts / 2) / below[-1]
+    total = np.cumsum(counts * ranks)
     found: list[Cut] = []
     for most in [1, *many]:
         ends = _ends(below, most, least)
