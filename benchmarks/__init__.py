@@ -9,6 +9,10 @@ Only documented names of the library are imported: those of `fedonce` itself and
 
 INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     "methods/calibration.py": ("scores probabilities as `host evaluate` does", ("fedonce.assess.evaluation",)),
+    "read_cells.py": (
+        "reads a message as one who got hold of the centres, and by the attack that guests are told of",
+        ("fedonce.assess.leakage", "fedonce.data.table"),
+    ),
     "methods/splitnn.py": (
         "times each guest apart in every round, which the estimators do not tell",
         (

@@ -28,6 +28,8 @@ class Config:
         Networks of the host that are trained alike, their outputs averaged.
     dim, bits : int
         Values per row and guest in a message, and bits per value.
+    bytes_per_row : float or None
+        How long guests' messages may be, for each row; for learners that heed it. `dim` and `bits` are then the most.
     epochs : float or None
         SplitNN and multi-round FedOnce: epochs of rounds. None: as many as the host's recipe trains.
     host_epochs, guest_epochs : int or None
@@ -68,6 +70,7 @@ class Config:
     members: int = 1
     dim: int = 8
     bits: int = 8
+    bytes_per_row: float | None = None
     epochs: float | None = None
     host_epochs: int | None = None
     guest_epochs: int | None = None
@@ -105,7 +108,7 @@ class Config:
         for name in ("host_epochs", "guest_epochs"):
             self._check(name, int | None, lambda value: value is None or value >= 1, "a positive integer")
         self._check("epochs", int | float | None, lambda value: value is None or value > 0, "a positive number")
-        for name in ("epsilon", "delta"):
+        for name in ("epsilon", "delta", "bytes_per_row"):
             self._check(name, int | float | None, lambda value: value is None or value > 0, "a number above 0")
         for name in ("absent", "late"):
             self._check(name, int, lambda value: value >= 0, "an integer of at least 0")

@@ -13,7 +13,7 @@ from safetensors.numpy import save as save_tensors
 
 from fedonce import FedOnceError, Guest, Host, InputError, Recipe
 from fedonce.data.schema import Reading
-from fedonce.learners import NAT, PCA, Autoencoder
+from fedonce.learners import NAT, PCA, Autoencoder, Cells, Quantiles
 from fedonce.party import storage
 from fedonce.party.storage import MANIFEST
 
@@ -57,8 +57,8 @@ def table(rng):
     )
 
 
-def guests(rng):
-    for learner in (PCA(), Autoencoder(hidden=(4,), epochs=1), NAT(hidden=(4,), epochs=1)):
+def guests(rng, learners):
+    for learner in learners:
         reading = Reading("who", ("age", "spent", "town", "since"), {"age": "number"})
         guest = Guest("shop", learner, 2, noise=0.1 if isinstance(learner, PCA) else 0.0, reading=reading)
         guest.learn(table(rng))
@@ -69,9 +69,13 @@ def guests(rng):
 def models(tmp_path_factory):
     """Folders with a guest or a host, and how each is used."""
     rng, made = np.random.default_rng(0), []
-    for guest in guests(rng):
+
+    def add(guest):
         folder = guest.save(tmp_path_factory.mktemp("guest"))
         made.append((folder, "guest", lambda folder: Guest.load(folder).represent(table(np.random.default_rng(1)))))
+
+    for guest in guests(rng, [PCA(), Autoencoder(hidden=(4,), epochs=1), NAT(hidden=(4,), epochs=1)]):
+        add(guest)
     message = guest.represent(table(rng))
     for task, label in (("classification", np.arange(N) % 3), ("regression", np.arange(N) / 7)):
         recipe = Recipe(
@@ -83,6 +87,8 @@ def models(tmp_path_factory):
         made.append(
             (folder, "host", lambda folder: Host.load(folder).outputs(table(np.random.default_rng(1)), [message]))
         )
+    for other in guests(rng, [Cells(cells=3, least=5, layers=2, together=True), Quantiles(least=5)]):
+        add(other)
     return made
 
 
@@ -151,7 +157,7 @@ def forge(folder, target, rng):
     (target / MANIFEST).write_bytes(storage._manifest_bytes(manifest))
 
 
-@pytest.mark.parametrize("which", range(5))
+@pytest.mark.parametrize("which", range(7))
 @pytest.mark.filterwarnings("ignore")
 def test_a_forged_model_works_or_is_refused(models, tmp_path, which, monkeypatch):
     folder, _, use = models[which]

@@ -43,7 +43,7 @@ def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
 def learner(problem: Problem, config: Config, guest: str) -> Any:
     """Return how a guest learns."""
     if config.settings != "paper":
-        return make(config.learner, config.guest_epochs)
+        return make(config.learner, config.guest_epochs, bytes_per_row=config.bytes_per_row)
     found = preset(problem)["learner"]
     found = found[guest] if isinstance(found, dict) else found
     return replace(found, epochs=config.guest_epochs or found.epochs)

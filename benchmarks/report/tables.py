@@ -54,6 +54,19 @@ def learners_table() -> str:
     return table(["data (parties)", "d", "bits", *learners], rows)
 
 
+def cells_table() -> str:
+    """Return one row a data set and number of bytes, one column a learner."""
+    learners = ("cells", "quantiles", "pca")
+    sizes: dict[tuple[str, float], list[Line]] = {}
+    for line in results("cells"):
+        sizes.setdefault((line["data"], look(line, "bytes_per_row")), []).append(line)
+    rows = []
+    for (_, size), lines in sorted(sizes.items()):
+        name = title(lines[0]) + (", RMSE" if lines[0]["metric"] == "rmse" else "")
+        rows.append([name, f"{size:g}", *(mean_cell(pick(lines, learner=learner), 1) for learner in learners)])
+    return table(["data (parties)", "bytes per row", *learners], rows)
+
+
 def parties_table() -> str:
     """Return what parties with tables in files need, and what a guest with half of the rows is worth."""
     return "\n".join([*speed.files_lines(), *(f"- {line}" for line in overlap_lines())])
@@ -90,6 +103,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "bench": speed.bench_table,
     "parties": parties_table,
     "validation": learners_table,
+    "cells": cells_table,
     "strongest": host_models.strongest,
     "datasets": datasets_table,
     "splits": splits_table,

@@ -54,11 +54,12 @@ def purse(learner):
     ("learner", "table", "settings"),
     [
         ("auto", X, {}),
+        ("quantiles", X, {}),
         (NAT(epochs=1), PIXELS, IMAGE),
         (Patches(centroids=10, sample=500), PIXELS, IMAGE),
         (NAT(network=NCF((3, 3), (8,)), epochs=1), CODES, {}),
     ],
-    ids=["pca", "cnn0", "patches", "ncf"],
+    ids=["pca", "quantiles", "cnn0", "patches", "ncf"],
 )
 def test_a_guests_file_gives_its_values(tmp_path, capfd, learner, table, settings):
     guest = Guest("shop", learner=learner, dim=4, bits=32, **settings)

@@ -103,3 +103,13 @@ def test_hashes_without_a_key_are_warned_of_with_the_remedy(folder, job):
     with pytest.warns(FedOnceWarning, match="Share a secret .naming.") as caught:
         replace(job, rows=RowNames(), learning=Learning(dim=2)).run()
     assert caught[0].message.parameters == ("naming", "agreed")
+
+
+def test_a_message_that_is_to_be_read_says_so(folder, job):
+    told = "The learner 'quantiles' sends columns as they are, in bins: whoever holds the message can read them."
+    plain = replace(job, learning=Learning(learner="quantiles"))
+    assert plain.run().warning.startswith(told)
+    assert replace(plain, out="quick", attack=False).run().as_json()["warning"] == told
+    assert replace(job, out="other", attack=False).run().warning is None
+    blurred = replace(plain, out="blurred", learning=Learning(learner="quantiles", noise=1.0), attack=False)
+    assert blurred.run().warning is None

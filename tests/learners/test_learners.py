@@ -14,8 +14,9 @@ from fedonce.learners import LEARNERS, NAT, PCA, Learner, make, register
 from tests.conftest import make_table
 
 CPU = torch.device("cpu")
-TABLE = ["nat", "pca", "autoencoder", "cooccurrence", "random", "auto"]
-IMAGE = [*TABLE, "patches"]
+ALL = ["nat", "pca", "autoencoder", "cooccurrence", "random", "auto", "cells"]
+TABLE = [*ALL, "quantiles"]
+IMAGE = [*ALL, "patches"]
 CASES = (
     [(name, (6,)) for name in TABLE]
     + [(name, (1, 8, 8)) for name in IMAGE]

@@ -301,6 +301,11 @@ def _cells(each: ColumnLeakage) -> tuple[str, str, str, str, str]:
     return name, each.kind, f"{100 * each.score:.1f} %", f"{100 * each.guess:.1f} %", each.attack
 
 
+def by_design(learner: str) -> str:
+    """Return one sentence on a message that needs no attack, as its learner sends columns themselves."""
+    return f"The learner {learner!r} sends columns as they are, in bins: whoever holds the message can read them."
+
+
 def warning(found: Sequence[ColumnLeakage]) -> str | None:
     """Return one sentence on the columns that are as good as sent, and what to do; None where there are none."""
     bad = sorted((each for each in found if each.alarming), key=lambda each: each.gain, reverse=True)

@@ -102,8 +102,10 @@ class GuestReport:
 
     @property
     def warning(self) -> str | None:
-        """One sentence on the columns that are as good as sent; None where there are none."""
-        return leakage.warning(self.rebuilt)
+        """A sentence where the message is to be read by design, one on columns that are as good as sent; None: neither."""
+        plain = self.party.learner.facts.readable and self.party.noise is None
+        told = [leakage.by_design(self.party.learner_name) if plain else None, leakage.warning(self.rebuilt)]
+        return " ".join(filter(None, told)) or None
 
     def leaving(self) -> dict[str, Any]:
         """Return what leaves the house, and where the model is, as JSON values."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fedonce.learners.nat import NAT
     from fedonce.learners.patches import Patches
     from fedonce.learners.pca import PCA
+    from fedonce.learners.quantiles import Quantiles
     from fedonce.learners.random import Random
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Learner",
     "NetworkLearner",
     "Patches",
+    "Quantiles",
     "Random",
     "make",
     "register",
@@ -48,6 +50,7 @@ _HOME = {
     "NetworkLearner": "base",
     "PCA": "pca",
     "Patches": "patches",
+    "Quantiles": "quantiles",
     "Random": "random",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import ceil
 from typing import ClassVar
 
 import numpy as np
@@ -28,6 +29,8 @@ DISTANCES = 2**24  # at a time
 LEVELS = 255  # of a coordinate of a centre
 ENOUGH = 0.98  # share of the centres' spread that the coordinates that are sent must keep
 WORTH = 0.15  # bytes per row that another layer of cells needs at least, to be worth its centres
+CLOSE = 0.995  # of the bytes allowed, as sizes are estimates
+FEWER = 2 / 3  # cells, where the bytes do not allow as many
 MOST_CELLS = 4096
 
 Centres = NDArray[np.float32]
@@ -37,8 +40,9 @@ Centres = NDArray[np.float32]
 class Cells(Learner):
     """Cluster the rows (k-means); a row's values are the coordinates of its cell's centre.
 
-    A cell with few rows is merged into its neighbours, so that every training row shares its message with `least` rows or
-    more. The message says which cell each row is in, in a fraction of a byte, and once where the cells are.
+    A cell with few rows is merged into its neighbours, so that `least` training rows or more share each message; with several
+    layers, which `bytes_per_row` may take, each layer of it, unless they are kept `together`. The message says which cell each
+    row is in, in a fraction of a byte, and once where the cells are.
 
     Parameters
     ----------
@@ -81,6 +85,8 @@ class Cells(Learner):
             raise parameter_error(
                 "Cells", "layers", "1 where cells are sent by number alone (centres=False)", self.layers
             )
+        if self.bytes_per_row is not None and not self.bytes_per_row > 0:
+            raise parameter_error("Cells", "bytes_per_row", "a number above 0", self.bytes_per_row)
 
     def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
         """Find cells, layer by layer, as long as the bytes allow one more."""
@@ -92,60 +98,75 @@ class Cells(Learner):
         self.base_.fit(rows, BASE_DIM, rng, device)
         left, seed = self._base_values(rows, device), int(rng.integers(2**31))
         most = 1 if not self.centres else self.layers or (MOST_LAYERS if self.bytes_per_row is not None else 1)
-        budget = np.inf if self.bytes_per_row is None else self.bytes_per_row * len(left)
-        self.layers_, before = (), np.zeros(len(left), np.int64)
-        while len(self.layers_) < most and (not self.layers_ or budget >= WORTH * len(left)):
-            layer = self._fit_layer(left, before, budget, dim, seed)
+        budget = np.inf if self.bytes_per_row is None else CLOSE * self.bytes_per_row * len(left)
+        self.layers_, self.dim_ = (), 0
+        inside, before = list[NDArray[np.intp]](), np.zeros(len(left), np.int64)
+        while len(self.layers_) < most:
+            layer = self._fit_layer(left, inside, before, budget, dim, seed)
             if layer is None:
                 break
             which = layer.which(left, before)
-            budget -= self._size(layer.centres, which, dim)
-            self.layers_ += (layer,)
+            inside.append(which)
+            self.layers_, self.dim_ = (*self.layers_, layer), self._coordinates(layer.centres, dim)
             left, before = left - layer.centres[which], layer.path(before, which)
-        self.dim_ = self._coordinates(dim)
         return []
 
-    def _fit_layer(self, left: Rows, before: NDArray[np.int64], budget: float, dim: int, seed: int) -> Layer | None:
-        """Find the most cells that the bytes allow; None: no finer ones are worth it."""
-        many = self.cells
+    def _fit_layer(
+        self, left: Rows, inside: list[NDArray[np.intp]], before: NDArray[np.int64], budget: float, dim: int, seed: int
+    ) -> Layer | None:
+        """Find the most cells that the bytes allow; `inside` are those of the layers before. None: no finer ones are worth it."""
+        free = (budget - self._size(self.layers_, inside, self.dim_)) / len(left)
+        if inside and free < WORTH:
+            return None
+        # Cells of different sizes may be more than the bits of their numbers could tell apart, hardly four times as many.
+        many = min(self.cells, int(4 * 2 ** min(8 * free, 12)))
         while many >= 2:
             centres = find_cells(left, many, self.least, seed)
             layer = Layer(centres)
             if self.layers_ and self.together:
                 layer = layer.kept_together(left, before, self.least)
-            if self._size(layer.centres, layer.which(left, before), dim) <= budget:
-                return layer if len(layer.centres) > 1 or not self.layers_ else None
-            many = min(many, len(centres)) // 2
+            which = layer.which(left, before)
+            if inside and not np.ptp(which):
+                return None
+            sent = self._coordinates(layer.centres, dim)
+            if self._size((*self.layers_, layer), [*inside, which], sent) <= budget:
+                return layer
+            many = min(many - 1, ceil(min(many, len(centres)) * FEWER))
         return None if self.layers_ else Layer(left.mean(axis=0, keepdims=True))
 
-    def _size(self, centres: Centres, which: NDArray[np.intp], dim: int) -> float:
+    def _size(self, layers: tuple[Layer, ...], inside: list[NDArray[np.intp]], sent: int) -> float:
         """Return about how many bytes cells take in the message: which one each row is in, and where they are."""
-        steps = self._steps_of(centres[:, : coordinates(centres, dim)])
-        return estimate(steps.encode(centres[:, : len(steps.low)])[which], steps.levels.tolist(), len(which))
+        size = 0.0
+        for layer, which in zip(layers, inside, strict=True):
+            values, steps = self._values_of(layer, sent)
+            size += estimate(steps.encode(values)[which], steps.levels.tolist(), len(which))
+        return size
 
-    def _coordinates(self, dim: int) -> int:
+    def _coordinates(self, centres: Centres, dim: int) -> int:
+        """Return how many coordinates are sent, once these centres are added."""
         if not self.centres:
             return 1
-        if self.bytes_per_row is None:
-            return min(dim, int(self.layers_[0].centres.shape[1]))
-        return max(coordinates(layer.centres, dim) for layer in self.layers_)
+        return max(self.dim_, min(dim, centres.shape[1]) if self.bytes_per_row is None else coordinates(centres, dim))
+
+    def _values_of(self, layer: Layer, sent: int) -> tuple[Rows, Steps]:
+        """Return what is sent of each cell of a layer, and the steps on which that lies."""
+        if self.centres:
+            values = layer.centres[:, :sent]
+            return values, Steps.between(values.min(axis=0), values.max(axis=0), LEVELS)
+        numbers = np.argsort(np.argsort(layer.centres[:, 0], kind="stable"))[:, None]
+        most = np.array([len(numbers) - 1], np.uint16)
+        return numbers.astype(np.float32), Steps(np.zeros(1, np.float32), np.ones(1, np.float32), most)
 
     @property
     def steps(self) -> Steps | None:
         """The steps of the centres' coordinates; or, where cells are sent by number, their numbers."""
         if not self.layers_:
             return None
-        if not self.centres:
-            most = len(self.layers_[0].centres) - 1
-            return Steps(np.zeros(1, np.float32), np.ones(1, np.float32), np.array([most], np.uint16))
-        return in_layers([self._steps_of(layer.centres[:, : self.dim_]) for layer in self.layers_])
-
-    def _steps_of(self, columns: Centres) -> Steps:
-        return Steps.between(columns.min(axis=0), columns.max(axis=0), LEVELS)
+        return in_layers([self._values_of(layer, self.dim_)[1] for layer in self.layers_])
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Return the centres of the cells that rows are in, or the cells' numbers."""
-        layers = self.in_layers(rows, device).reshape(len(rows), -1, self.dim_)
+        layers = self.in_layers(rows, device).reshape(len(rows), len(self.layers_), self.dim_)
         return np.asarray(layers.sum(axis=1), np.float32)
 
     def in_layers(self, rows: Rows, device: torch.device) -> Rows:
@@ -154,9 +175,7 @@ class Cells(Learner):
         before, found = np.zeros(len(left), np.int64), []
         for layer in self.layers_:
             which = layer.which(left, before)
-            if not self.centres:
-                return np.argsort(np.argsort(layer.centres[:, 0], kind="stable"))[which, None].astype(np.float32)
-            found.append(layer.centres[which, : self.dim_])
+            found.append(self._values_of(layer, self.dim_)[0][which])
             left, before = left - layer.centres[which], layer.path(before, which)
         return np.hstack(found)
 
@@ -179,15 +198,20 @@ class Cells(Learner):
 
     def restore(self, tensors: Tensors) -> None:
         """Take them back."""
-        self.base_ = Patches() if bool(tensors["images"]) else PCA()
+        images = bool(tensors["images"])
+        self.base_ = Patches() if images else PCA()
         self.base_.restore({name[5:]: value for name, value in tensors.items() if name.startswith("base.")})
+        width = len(tensors["base.1.weight" if images else "base.directions"])
         many = sum(name.startswith("centres.") for name in tensors)
+        if not 1 <= many <= MOST_LAYERS:
+            raise ValueError(f"it has {many} layers of cells")
         self.layers_ = tuple(Layer(tensors[f"centres.{i}"], tensors.get(f"paths.{i}")) for i in range(many))
+        paths = 1
+        for layer in self.layers_:
+            paths *= layer.check(width, paths)
         self.dim_ = int(tensors["dim"])
-        widths = {layer.centres.shape[1:] for layer in self.layers_}
-        whole = all(np.isfinite(layer.centres).all() and len(layer.centres) for layer in self.layers_)
-        if not 1 <= many <= MOST_LAYERS or len(widths) != 1 or not whole or not 1 <= self.dim_ <= min(widths)[0]:
-            raise ValueError("its cells are not numbers of the same coordinates")
+        if not 1 <= self.dim_ <= (width if self.centres else 1):
+            raise ValueError(f"it sends {self.dim_} coordinates of cells that have {width}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,6 +220,21 @@ class Layer:
 
     centres: Centres
     paths: NDArray[np.int64] | None = None
+
+    def check(self, width: int, before: int) -> int:
+        """Raise where it cannot be a layer on so many coordinates and paths before it; return how many cells it has."""
+        kind, shape = self.centres.dtype, self.centres.shape
+        if kind != np.float32 or len(shape) != 2 or not 1 <= shape[0] <= MOST_CELLS + 1 or shape[1] != width:
+            raise ValueError("its cells are not numbers of the same coordinates")
+        if not np.isfinite(self.centres).all():
+            raise ValueError("its cells are not numbers")
+        if self.paths is not None and (
+            self.paths.dtype != np.int64
+            or self.paths.ndim != 1
+            or not ((self.paths >= 0) & (self.paths < before * shape[0])).all()
+        ):
+            raise ValueError("its cells follow others that there are not")
+        return int(shape[0])
 
     def which(self, left: Rows, before: NDArray[np.int64]) -> NDArray[np.intp]:
         """Return the cell of each row."""
@@ -230,7 +269,7 @@ def find_cells(rows: Rows, many: int, least: int, seed: int) -> Centres:
         kind = KMeans if len(points) <= MANY else MiniBatchKMeans
         batches = {} if kind is KMeans else {"batch_size": 8192}
         model = kind(many, n_init=1, max_iter=MOST_ITERATIONS, random_state=seed, **batches)
-        with threads_for(float(len(points)) * many * rows.shape[1]):
+        with threads_for(0):  # several threads add up in any order: the same rows would not give the same cells
             centres = model.fit(points, sample_weight=weight).cluster_centers_.astype(np.float32)
     while True:
         which = nearest(rows, centres)

@@ -22,12 +22,15 @@ class Facts:
         Whether it gives a network to export.
     images_only : bool
         Whether it learns from images alone.
+    readable : bool
+        Whether its values are the columns themselves, to be read by whoever holds the message.
     """
 
     trains: bool = True
     private: bool = False
     exports: bool = False
     images_only: bool = False
+    readable: bool = False
 
 
 def _ours(home: str, facts: Facts) -> BuiltIn[Facts]:
@@ -47,6 +50,7 @@ LEARNERS: Registry[Any, Facts] = Registry(
         "patches": _ours("patches:Patches", Facts(trains=False, exports=True, images_only=True)),
         "cells": _ours("cells:Cells", Facts(trains=False)),
         "cooccurrence": _ours("cooccurrence:Cooccurrence", Facts(trains=False)),
+        "quantiles": _ours("quantiles:Quantiles", Facts(trains=False, exports=True, readable=True)),
         "random": _ours("random:Random", Facts(trains=False, private=True, exports=True)),
     },
 )
