@@ -37,8 +37,7 @@ class Coded(Codec):
     @classmethod
     def fit(cls, values: Values) -> Self:
         """Choose the range with the least squared rounding error."""
-        scale = Scale.fit(values, cls.levels())
-        return cls(Steps.between(scale.low, scale.high, cls.levels()))
+        return cls(Steps.of(Scale.fit(values, cls.levels()), cls.levels()))
 
     @classmethod
     def public(cls, bound: float, dim: int) -> Self:

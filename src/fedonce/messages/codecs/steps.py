@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedonce.messages.codecs.scale import Scale
+
 LEVELS_LIMIT = 4095  # the largest integer of a column
 MOST_LAYERS = 4
 
@@ -29,6 +31,11 @@ class Steps:
     levels: NDArray[np.uint16]
     groups: NDArray[np.uint16] | None = None
     layers: int = 1
+
+    @classmethod
+    def of(cls, scale: Scale, levels: int) -> Steps:
+        """Return the steps of a scale, to the bit."""
+        return cls(scale.low, scale.step(levels), np.full(len(scale.low), levels, np.uint16))
 
     @classmethod
     def between(cls, low: NDArray[Any], high: NDArray[Any], levels: int) -> Steps:
