@@ -43,6 +43,9 @@ class LearningOptions:
     learner: Annotated[str, Training(help=f"{', '.join(OURS)}; or one of another package.")] = "auto"
     dim: Annotated[int, Training(help="Values per row.", min=1)] = 8
     bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8
+    bytes_per_row: Annotated[
+        float | None, Training(help="Bytes that a row may take, instead of --dim and --bits: such as 0.5 or 3.")
+    ] = None
     epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None
     noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0
     seed: Seed = 0
@@ -51,7 +54,9 @@ class LearningOptions:
         """Return how the guest learns."""
         from fedonce.jobs import Learning
 
-        return Learning(self.run, self.learner, self.dim, self.bits, self.epochs, self.noise, self.seed)
+        return Learning(
+            self.run, self.learner, self.dim, self.bits, self.epochs, self.noise, self.seed, self.bytes_per_row
+        )
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,9 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         Whether probabilities are calibrated by rows held back; "auto": where that helps.
     validate : bool, default=True
         Whether a fit ends with scores on rows held back (`validation_`).
+    bytes_per_row : float or dict by guest, default=None
+        Bytes that a guest's values may take for each training row, on average, instead of `dim` and `bits`: how many values,
+        and how many bits for each, is then chosen by what they are worth. None: by `dim` and `bits`.
     privacy : Privacy, default=None
         A privacy budget and all that belongs to it (docs/privacy.md): `Privacy(epsilon=2, bounds=(0, 1), clip=0.5)`. What it
         leaves at its default, the parameters below may say; where both say something, they must agree.

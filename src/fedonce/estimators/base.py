@@ -26,7 +26,8 @@ from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import Learner
 from fedonce.messages import codecs
 from fedonce.messages.traffic import Traffic
-from fedonce.party import Guest, Host, check_labels, check_noise, purses
+from fedonce.party import Guest, Host, check_labels, check_noise, purses, writing
+from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.parameters import ByGuest, check_counts, of_guest, refuse_unknown_guests, values
 from fedonce.party.presence import Present, masks
 from fedonce.privacy import settings
@@ -58,6 +59,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         class_weight: str | Mapping[Any, float] | None = None,
         calibrate: bool | str = "auto",
         validate: bool = True,
+        bytes_per_row: ByGuest[float | None] = None,
         privacy: Privacy | None = None,
         rounds: int | Rounds = 0,
         representation_noise: float = 0.0,
@@ -85,6 +87,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.class_weight = class_weight
         self.calibrate = calibrate
         self.validate = validate
+        self.bytes_per_row = bytes_per_row
         self.privacy = privacy
         self.rounds = rounds
         self.representation_noise = representation_noise
@@ -177,7 +180,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
     def _budget(self, privacy: Privacy, n_rows: int, present: Present) -> tuple[dict[str, Purse], Plan | None]:
         """Return a purse for each party, and the plan that they spend by; without a budget, nothing."""
         guests = [name for name in self._blocks if name != self.host_]
-        by_guest = {"learner": self.learner, "dim": self.dim, "epochs": self.epochs}
+        by_guest = {name: getattr(self, name) for name in ("learner", "dim", "epochs", "bytes_per_row")}
         refuse_unknown_guests(by_guest, guests, self._owner)
         if privacy.epsilon is None:
             return {}, None
@@ -212,6 +215,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             device=self.device,
             purse=purse,
             public=public,
+            bytes_per_row=of_guest(self.bytes_per_row, name, None),
         )
 
     def _make_host(
@@ -277,7 +281,13 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         for learner in values(self.learner):
             learners.make(learner, owner=self._owner)
         hostmodels.make(self.model, self.recipe, None, self._owner)
-        codecs.find(self.bits, self._owner)
+        encoding = codecs.find(self.bits, self._owner)
+        for given in values(self.bytes_per_row):
+            check_bytes_per_row(self._owner, given)
+            writing.check_bits(self._owner, encoding, given)
+            if given is not None and (privacy.epsilon is not None or self.representation_noise):
+                wanted = "None with noise or a privacy budget; give dim and bits"
+                raise parameter_error(self._owner, "bytes_per_row", wanted, given)
         pick_device(self.device, self._owner)
 
     def _check_private(self, privacy: Privacy) -> None:

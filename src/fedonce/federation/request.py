@@ -41,7 +41,7 @@ class Request:
         "learn", "represent" (rows to be predicted), "align" (which rows do we share?) or "rounds" (train on together).
     version : str
         The host's version of fedonce; the guest's must be the same.
-    learner, dim, bits, epochs, noise, seed
+    learner, dim, bits, epochs, noise, bytes_per_row, seed
         As for `Guest`, for "learn". `seed` None: the guest's own choice.
     columns : tuple of str, optional
         Columns of the guest to learn from; None: all that its policy allows.
@@ -74,6 +74,7 @@ class Request:
     bits: int = 8
     epochs: int | None = None
     noise: float = 0.0
+    bytes_per_row: float | None = None
     seed: int | None = None
     columns: tuple[str, ...] | None = None
     forms: tuple[str, ...] = ()
@@ -94,7 +95,8 @@ class Request:
     @property
     def settings(self) -> dict[str, Any]:
         """Return what is asked apart from names and arrays."""
-        return {
+        told = {} if self.bytes_per_row is None else {"bytes_per_row": self.bytes_per_row}
+        return told | {
             "learner": self.learner,
             "dim": self.dim,
             "bits": self.bits,
@@ -175,7 +177,7 @@ def _check_settings(settings: Any) -> None:
     """Raise ValueError where a setting is missing, unknown or not what it must be."""
     whole = {"dim": (1, 2**20), "epochs": (1, 10**6), "seed": (0, 2**32 - 1)}
     known = {*whole, "learner", "bits", "noise", "columns", "forms", "naming", "model", "nonce", "rounds"}
-    if not isinstance(settings, dict) or set(settings) != known:
+    if not isinstance(settings, dict) or set(settings) - {"bytes_per_row"} != known:
         raise ValueError("they must be those of a request, and no others")
     for name, (low, high) in whole.items():
         value = settings[name]
@@ -183,6 +185,9 @@ def _check_settings(settings: Any) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ValueError(f"{name} must be an integer from {low} to {high}")
+    most = settings.get("bytes_per_row", 1.0)
+    if isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < math.inf:
+        raise ValueError("bytes_per_row must be a number above 0")
     if settings["bits"] not in BITS or not isinstance(settings["bits"], int):
         raise ValueError(f"bits must be one of {BITS}")
     noise = settings["noise"]

@@ -23,6 +23,7 @@ from fedonce.federation.runfile_checks import (
 )
 from fedonce.federation.status import SILENCE
 from fedonce.federation.tomlfile import check, load, needed, wrong
+from fedonce.messages.codecs.budget import most_values
 from fedonce.rows.ids import RULES, parse_forms
 from fedonce.system.sizes import MESSAGE_LIMIT, size
 from fedonce.system.text import duration
@@ -62,10 +63,10 @@ class RunFile:
         Seconds without a sign of a guest after which it is asked again.
     min_guests : int
         Fewer answers are an error.
-    learner, dim, bits, epochs, noise
+    learner, dim, bits, epochs, noise, bytes_per_row
         How guests learn, where `guest` says nothing else.
     guest : dict by guest
-        What differs for a guest: of learner, dim, bits, epochs, noise, columns and rows.
+        What differs for a guest: of learner, dim, bits, epochs, noise, bytes_per_row, columns and rows.
     seed : int
         Of host and guests; as `random_state` of an estimator.
     task : str, optional
@@ -103,6 +104,7 @@ class RunFile:
     bits: int = 8
     epochs: int | None = None
     noise: float = 0.0
+    bytes_per_row: float | None = None
     guest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int = 0
     task: str | None = None
@@ -154,7 +156,9 @@ class RunFile:
         """Return how a guest is asked to learn: keyword arguments of `request.Request`."""
         own = self._of(guest)
         settings = {name: own.get(name, getattr(self, name)) for name in LEARNING}
-        columns = own.get("columns")
+        columns, most = own.get("columns"), settings["bytes_per_row"]
+        settings["bytes_per_row"] = None if most is None else float(most)
+        settings["dim"] = most_values(settings["dim"], most)
         return settings | {"noise": float(settings["noise"]), "columns": None if columns is None else tuple(columns)}
 
     def rounds_settings(self) -> Rounds | None:

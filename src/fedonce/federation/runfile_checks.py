@@ -47,7 +47,14 @@ def _are_class_weights(value: Any) -> bool:
 
 
 _COLUMNS = Kind("a list of names of columns, one or more, each once and without commas", _are_columns)
-LEARNING = {"learner": NAME, "dim": whole(1, 2**20), "bits": _BITS, "epochs": _EPOCHS, "noise": number(0, below=1e6)}
+LEARNING = {
+    "learner": NAME,
+    "dim": whole(1, 2**20),
+    "bits": _BITS,
+    "epochs": _EPOCHS,
+    "noise": number(0, below=1e6),
+    "bytes_per_row": number(0, above=True, below=1024),
+}
 KEYS = {
     "run": NAME,
     "table": TEXT,

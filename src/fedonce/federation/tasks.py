@@ -81,7 +81,14 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
 def _new_guest(workplace: Workplace, request: Request, tables: GuestTables, reading: Reading) -> Guest:
     """Return a guest that is to learn as it is asked to."""
     learning = Learning(
-        request.run, request.learner, request.dim, request.bits, request.epochs, request.noise, request.seed or 0
+        request.run,
+        request.learner,
+        request.dim,
+        request.bits,
+        request.epochs,
+        request.noise,
+        request.seed or 0,
+        request.bytes_per_row,
     )
     plan = None if request.plan is None else Plan.from_text(request.plan)
     purse = None if plan is None else purse_of(plan, workplace.name)

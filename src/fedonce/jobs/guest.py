@@ -251,6 +251,7 @@ def new_guest(
         purse=purse,
         public=public,
         reading=reading,
+        bytes_per_row=learning.bytes_per_row,
     )
 
 

@@ -42,6 +42,7 @@ class Learning:
     epochs: int | None = None
     noise: float = 0.0
     seed: int = 0
+    bytes_per_row: float | None = None
 
 
 @dataclass(frozen=True)

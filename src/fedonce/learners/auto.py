@@ -12,9 +12,11 @@ from torch import nn
 from fedonce.errors import InputError
 from fedonce.learners.autoencoder import Autoencoder
 from fedonce.learners.base import Learner, Tensors, progress_for
+from fedonce.learners.cells import Cells
 from fedonce.learners.names import Facts
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, principal
+from fedonce.messages.codecs.steps import Steps
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
@@ -25,15 +27,20 @@ LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better
 ENOUGH_VARIANCE = (
     0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs a hundred times as much
 )
-CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches)}  # `choose` gives no other
+FEW_BYTES = 1.0  # per row: below, cells say more than principal components that are rounded so much
+CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches, Cells)}
 
 
-def choose(rows: Rows, dim: int) -> Learner:
+def choose(rows: Rows, dim: int, bytes_per_row: float | None = None) -> Learner:
     """Choose a learner from one guest's prepared rows, without labels.
 
     Images: patches where they have ten or more pixels per side and sixteen or more values are asked for, else PCA.
-    Tables: PCA, unless it loses more than half of the variance; then an autoencoder, which makes more of few values.
+    Tables: PCA, unless it loses more than half of the variance; then an autoencoder, which makes more of few values. Where a
+    row may take so many bytes: PCA, or cells where that is less than a byte.
     """
+    if bytes_per_row is not None and rows.ndim == 2:
+        few = bytes_per_row < FEW_BYTES and len(rows) >= Cells.least
+        return Cells(bytes_per_row=bytes_per_row) if few else PCA(bytes_per_row)
     if rows.ndim == 4:
         return Patches() if min(rows.shape[2:]) >= SMALLEST_PATCH_IMAGE and dim >= LEAST_PATCH_DIM else PCA()
     _, variances, _, total = principal(rows, dim)
@@ -48,13 +55,14 @@ class Auto(Learner):
     facts: ClassVar[Facts] = Facts(private=True, exports=True)
     bound: ClassVar[float] = PCA.bound
     epochs: int | None = None
+    bytes_per_row: float | None = None
     chosen_: Learner | None = field(default=None, init=False, repr=False)
 
     def fit(
         self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, progress: Progress | None = None
     ) -> list[Epoch]:
         """Choose, and fit what was chosen."""
-        self.chosen_ = choose(rows, dim)
+        self.chosen_ = choose(rows, dim, self.bytes_per_row)
         if isinstance(self.chosen_, Autoencoder):
             self.chosen_.epochs = self.epochs
         return self.chosen_.fit(rows, dim, rng, device, **progress_for(self.chosen_.fit, progress))
@@ -71,6 +79,15 @@ class Auto(Learner):
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Transform with what was chosen."""
         return self.chosen().transform(rows, device)
+
+    @property
+    def steps(self) -> Steps | None:
+        """Those of what was chosen."""
+        return None if self.chosen_ is None else self.chosen_.steps
+
+    def in_layers(self, rows: Rows, device: torch.device) -> Rows:
+        """Transform with what was chosen."""
+        return self.chosen().in_layers(rows, device)
 
     def module(self) -> nn.Module:
         """Return the chosen learner's network."""

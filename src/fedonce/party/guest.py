@@ -16,14 +16,17 @@ from fedonce import learners
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
-from fedonce.errors import FedOnceWarning, InputError, shown
+from fedonce.errors import FedOnceWarning, InputError
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE, progress_for
 from fedonce.messages import codecs
+from fedonce.messages.codecs.budget import most_values
 from fedonce.messages.envelope import checksum
 from fedonce.messages.representation import Representation, row_digest
 from fedonce.party import saving, saving_guest, storage, writing
+from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
+from fedonce.party.presence import held_rows
 from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
@@ -72,8 +75,8 @@ class Guest(GuestAttributes):
     reading : Reading, optional
         How its tables are read from files; kept with what it learns.
     bytes_per_row : float, optional
-        Bytes that a row's values may take in the message of the training, on average: instead of `dim` and `bits`, which are
-        then chosen by what they are worth.
+        Bytes that a row's values may take in the message of the training, on average, instead of `dim` and `bits`: how many
+        values there are (16 or `dim` at most), and the bits of each, are then chosen by what they are worth.
     random_state : int
         Seed; together with the name it fixes all that the guest draws.
     device : str
@@ -104,23 +107,11 @@ class Guest(GuestAttributes):
     ) -> None:
         encoding = codecs.find(bits, "Guest")
         own = learners.make(learner, epochs, "Guest", bytes_per_row)
-        most = dim if bytes_per_row is None else writing.MOST_VALUES
-        self._settings = GuestSettings(
-            name,
-            own,
-            most,
-            encoding,
-            shape,
-            run,
-            noise,
-            random_state,
-            device,
-            purse,
-            public,
-            naming,
-            reading,
-            bytes_per_row,
-        )
+        check_bytes_per_row("Guest", bytes_per_row)
+        writing.check_bits("Guest", encoding, bytes_per_row)
+        most = dim if not isinstance(dim, int | np.integer) else most_values(int(dim), bytes_per_row)
+        late = (purse, public, naming, reading, bytes_per_row)
+        self._settings = GuestSettings(name, own, most, encoding, shape, run, noise, random_state, device, *late)
         self._state = GuestState.before_learning(self._settings)
 
     @classmethod
@@ -176,7 +167,7 @@ class Guest(GuestAttributes):
         own, naming = Table.of(table), naming or self.naming
         if not own.n_rows:
             raise InputError(f"Party {self.name!r} has no rows to learn from.")
-        mask = self._mask(own, present)
+        mask = held_rows(self.name, own.n_rows, present)
         preparation = copy.copy(self.preparation).fit(own)
         rows = preparation.transform(own)
         learner, device = copy.deepcopy(self.settings.learner), pick_device(self.device)
@@ -225,7 +216,7 @@ class Guest(GuestAttributes):
         if self.codec is None:
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
         own = Table.of(table)
-        mask = self._mask(own, present)
+        mask = held_rows(self.name, own.n_rows, present)
         rows = self.preparation.transform(own)
         noise = self.noise if self.noise is None or noise_key is None else replace(self.noise, key=noise_key)
         values = self.values(rows)
@@ -240,20 +231,6 @@ class Guest(GuestAttributes):
         names = [f"{model} {name}".encode("utf-8", "surrogatepass") for name in ids]
         # Of the prepared rows, which depend on nothing but the row itself: the last bit of values depends on the rows beside it.
         return noise.blur(values, names, [row.tobytes() for row in np.ascontiguousarray(rows)])
-
-    def _mask(self, own: Table, present: ArrayLike | None) -> NDArray[np.bool_] | None:
-        """Check that `present` is a boolean per agreed row, and that the table holds the marked rows."""
-        if present is None:
-            return None
-        mask = np.asarray(present)
-        marked = int(mask.sum()) if mask.dtype == bool and mask.ndim == 1 else None
-        if marked != own.n_rows:
-            what = f"is {shown(present)}" if marked is None else f"marks {marked}"
-            raise InputError(
-                f"Party {self.name!r} has a table of {own.n_rows} rows, and 'present' {what}; it must be a "
-                "boolean for each agreed row, and the table must hold the marked rows and no others."
-            )
-        return mask
 
     def values(self, rows: Rows) -> Rows:
         """Let the learner, which may be the user's own, transform prepared rows, and check what it gives."""

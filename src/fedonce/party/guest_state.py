@@ -14,7 +14,7 @@ from fedonce.data.schema import Reading
 from fedonce.errors import parameter_error
 from fedonce.learners import Learner
 from fedonce.messages.codecs import Codec
-from fedonce.party.checks import check_bytes_per_row, check_noise, check_party, check_purse, public_of
+from fedonce.party.checks import check_noise, check_party, check_purse, public_of
 from fedonce.party.fine_tuning import FineTuning
 from fedonce.party.read_only import ReadOnly
 from fedonce.privacy import LocalNoise
@@ -54,7 +54,6 @@ class GuestSettings:
             raise parameter_error("Guest", "noise", wanted, self.noise)
         if not isinstance(self.dim, int | np.integer) or self.dim < 1:
             raise parameter_error("Guest", "dim", "a positive integer", self.dim)
-        check_bytes_per_row("Guest", self.bytes_per_row)
         if self.bytes_per_row is not None and (self.noise or self.purse is not None):
             wanted = (
                 "None with noise or a privacy budget, whose values do not lie where rows are many; give dim and bits"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedonce.errors import AbsentPartyError, InputError, parameter_error
+from fedonce.errors import AbsentPartyError, InputError, parameter_error, shown
 
 Present = Mapping[str, "ArrayLike | bool"] | None  # which rows each guest has; who is not listed has all
 HALF = 0.5  # of its share of the rows in training, which a guest must have at prediction
@@ -138,3 +138,18 @@ def _sentence(text: str) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def held_rows(party: str, n_rows: int, present: ArrayLike | None) -> NDArray[np.bool_] | None:
+    """Return which agreed rows a guest's table holds; raise unless it is a boolean for each, and as many as the table has."""
+    if present is None:
+        return None
+    mask = np.asarray(present)
+    marked = int(mask.sum()) if mask.dtype == bool and mask.ndim == 1 else None
+    if marked != n_rows:
+        what = f"is {shown(present)}" if marked is None else f"marks {marked}"
+        raise InputError(
+            f"Party {party!r} has a table of {n_rows} rows, and 'present' {what}; it must be a boolean for each agreed row, "
+            "and the table must hold the marked rows and no others."
+        )
+    return mask

@@ -5,13 +5,21 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from fedonce.errors import parameter_error
 from fedonce.learners import Learner
 from fedonce.messages.codecs import Codec, Coded
 from fedonce.messages.codecs.budget import within
 from fedonce.messages.codecs.coded import coded_by
 from fedonce.training.loop import Rows
 
-MOST_VALUES = 64  # per row, where the guest is told bytes and not how many values
+LEAST_BITS = 8  # where it is told bytes
+
+
+def check_bits(owner: str, encoding: type[Codec], bytes_per_row: float | None) -> None:
+    """Raise where values would be rounded more than the bytes ask for."""
+    if bytes_per_row is not None and encoding.bits < LEAST_BITS:
+        wanted = f"{LEAST_BITS} or more with bytes_per_row, by which each value gets the bits that it is worth"
+        raise parameter_error(owner, "bits", wanted, encoding.choice())
 
 
 def fitted(encoding: type[Codec], values: Rows, learner: Learner | None, bytes_per_row: float | None) -> Codec:
@@ -22,7 +30,7 @@ def fitted(encoding: type[Codec], values: Rows, learner: Learner | None, bytes_p
     steps = None if learner is None else learner.steps
     if steps is None and bytes_per_row is not None:
         steps = within(values, bytes_per_row)
-    if steps is not None and (bytes_per_row is not None or int(steps.levels.max()) < 2**encoding.bits):
+    if steps is not None and int(steps.levels.max()) < 2**encoding.bits:
         return coded_by(steps)
     return encoding.fit(values).coded
 

@@ -12,12 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.messages.codecs.packing import estimate
-from fedonce.messages.codecs.steps import LEVELS_LIMIT, Steps
+from fedonce.messages.codecs.steps import Steps
 
+MOST_VALUES = 16  # per row, where bytes are given and no larger number of values
 SAMPLE = 20_000  # rows by which the length is sought
 TRIES = 18
+MOST_LEVELS = 255  # of a column: eight bits per value, as without a limit in bytes
 COARSER = 1.05
 ENOUGH = 0.001  # share of the variance that may be lost: finer steps tell hardly more, and are not taken
+
+
+def most_values(dim: int, bytes_per_row: float | None) -> int:
+    """Return how many values per row there may be: `dim`, which need not be thought of where bytes are given."""
+    return dim if bytes_per_row is None else max(dim, MOST_VALUES)
 
 
 def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -> Steps:
@@ -49,7 +56,7 @@ def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -
 
 def _finest(values: NDArray[Any]) -> float:
     """Return the shortest step by which no column has too many."""
-    return float((values.max(axis=0) - values.min(axis=0)).max()) / (LEVELS_LIMIT - 1)
+    return float((values.max(axis=0) - values.min(axis=0)).max()) / (MOST_LEVELS - 1)
 
 
 def _steps(values: NDArray[Any], step: float) -> Steps:
