@@ -125,7 +125,7 @@ def forged(message: Representation, others: list[bytes], rng: random.Random) -> 
             tensors["coded"] = np.frombuffer(any_bytes(tensors["coded"].tobytes(), others, rng), np.uint8)
         elif kind < 0.85:
             tensors["coded"] = np.frombuffer(recoded(tensors["coded"].tobytes(), others, rng), np.uint8)
-        elif kind < 0.95:
+        elif kind < 0.95 and tensors["steps"].ndim == 2 and len(tensors["steps"]) == 4 and tensors["steps"].size:
             tensors["steps"] = other_steps(tensors["steps"], rng)
         else:
             name = rng.choice((*tensors, "values", "low", "present"))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedonce.messages.codecs.budget import within
+from fedonce.messages.codecs.budget import MOST_LEVELS, most_values, within
 from fedonce.messages.codecs.coded import coded_by
-from fedonce.messages.codecs.steps import LEVELS_LIMIT
 
 rng = np.random.default_rng(0)
 
@@ -49,7 +48,7 @@ KINDS = {
 def test_rows_take_no_more_than_they_may(kind, rows, bytes_per_row):
     values = KINDS[kind](rows).astype(np.float32)
     steps = within(values, bytes_per_row)
-    assert steps.levels.max() <= LEVELS_LIMIT
+    assert steps.levels.max() <= MOST_LEVELS
     codec = coded_by(steps)
     written = codec.encode(values)
     assert written["coded"].nbytes <= bytes_per_row * rows
@@ -84,3 +83,7 @@ def test_a_few_rows_or_constant_ones_fall_on_one_step(rows):
         steps = within(values.astype(np.float32), 0.05)
         assert not steps.levels.any()
         assert len(coded_by(steps).encode(values.astype(np.float32))["coded"]) < 20
+
+
+def test_more_values_than_by_default_where_bytes_are_given():
+    assert [most_values(dim, given) for dim, given in ((8, None), (8, 1.0), (40, 1.0))] == [8, 16, 40]

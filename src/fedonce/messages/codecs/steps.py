@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fedonce.messages.codecs.scale import Scale
 
-LEVELS_LIMIT = 4095  # the largest integer of a column
 MOST_LAYERS = 4
 
 Codes = NDArray[np.uint16]
