@@ -130,7 +130,7 @@ def forged(message: Representation, others: list[bytes], rng: random.Random) -> 
         else:
             name = rng.choice((*tensors, "values", "low", "present"))
             old = tensors.get(name, np.zeros(38, np.uint8))
-            tensors[name] = rng.choice((old[:0], old[:-1], old.view(np.int8), np.full_like(old, 255), old[None]))
+            tensors[name] = rng.choice((old[:0], old[:-1], old.view(np.int8), np.full_like(old, 100), old[None]))
     return envelope.pack("message", header, tensors)
 
 

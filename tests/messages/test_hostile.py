@@ -162,8 +162,8 @@ def test_coded_messages_are_attacked_where_they_are_decoded():
     """The same, 100,000 times: `python -m tests.messages.mutations 100000`."""
     before = peak()
     found = mutations.attack(3000, seed=1)
-    assert found[False] > 1800  # of those that are messages still, many have other values: a guest may send any
-    assert found[True] > 300
+    assert found[False] > 2000  # of those that are messages still, many have other values: a guest may send any
+    assert found[True] > 100
     assert peak() - before < 2**29
 
 
