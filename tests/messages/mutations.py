@@ -112,6 +112,11 @@ def other_steps(steps: np.ndarray, rng: random.Random) -> np.ndarray:
     return steps
 
 
+def can_change(steps: np.ndarray) -> bool:
+    """Tell whether steps are still such as `other_steps` takes: an attack may come second."""
+    return bool(steps.dtype == np.float32 and steps.ndim == 2 and len(steps) == 4 and steps.size)
+
+
 def forged(message: Representation, others: list[bytes], rng: random.Random) -> bytes:
     """Return a message of another content whose checksum is right: whoever makes messages can make any."""
     header, tensors = message._content()
@@ -125,7 +130,7 @@ def forged(message: Representation, others: list[bytes], rng: random.Random) -> 
             tensors["coded"] = np.frombuffer(any_bytes(tensors["coded"].tobytes(), others, rng), np.uint8)
         elif kind < 0.85:
             tensors["coded"] = np.frombuffer(recoded(tensors["coded"].tobytes(), others, rng), np.uint8)
-        elif kind < 0.95 and tensors["steps"].ndim == 2 and len(tensors["steps"]) == 4 and tensors["steps"].size:
+        elif kind < 0.95 and can_change(tensors["steps"]):
             tensors["steps"] = other_steps(tensors["steps"], rng)
         else:
             name = rng.choice((*tensors, "values", "low", "present"))

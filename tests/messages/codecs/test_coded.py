@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tracemalloc
+import zlib
 
+import constriction
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedonce import InputError, MessageError
+from fedonce import Guest, InputError, MessageError
+from fedonce.learners import Cells
 from fedonce.messages import codecs
 from fedonce.messages.codecs import CODED, Coded, find
 from fedonce.messages.codecs.coded import Coded4, Coded8, Coded12, coded_by
@@ -165,3 +168,47 @@ def test_their_names_are_taken_and_no_choice_of_a_user():
     taken = type("Mine", (Coded8,), {"name": "coded8"})
     with pytest.raises(InputError, match="encoding of fedonce's own"):
         codecs.register(taken)
+
+
+def as_the_document_says(message):
+    """Read coded integers by docs/message.md alone."""
+    models, coder = constriction.stream.model, constriction.stream.queue.RangeDecoder
+    data, steps = message.written["coded"].tobytes(), message.codec.state()["steps"]
+    size, rows = int.from_bytes(data[:4], "little"), len(message.values)
+    tables = list(zlib.decompress(data[4 : 4 + size]))
+    words = coder(np.frombuffer(data[4 + size :], "<u4").astype(np.uint32))
+
+    def counts(many):
+        told = [tables.pop(0) for _ in range(many)]
+        return np.array([b if b < 16 else (8 + b % 8) * 2 ** (b // 8 - 1) for b in told], np.float64)
+
+    found = np.zeros((rows, steps.shape[1]))
+    for group in sorted(set(steps[3])):
+        columns = np.flatnonzero(steps[3] == group)
+        if tables.pop(0) == 1:
+            many = int.from_bytes(bytes(tables.pop(0) for _ in range(4)), "little")
+            distinct = np.array([[tables.pop(0) for _ in range(many)] for _ in columns]).T
+            frequency = counts(many)
+            found[:, columns] = distinct[words.decode(models.Categorical(frequency, perfect=False), rows)]
+            continue
+        for column in columns:
+            most = int(steps[2, column])
+            if most:
+                counted = tables.pop(0)
+                model = models.Categorical(counts(most + 1), perfect=False) if counted else models.Uniform(most + 1)
+                found[:, column] = words.decode(model, rows)
+    assert not tables
+    values = steps[0] + found * steps[1]
+    return values.reshape(rows, -1, message.dim).sum(axis=1)
+
+
+def test_the_bytes_are_as_documented():
+    rows = (rng.standard_normal((900, 6)) * 2.0 ** -np.arange(6)).astype(np.float32)
+    messages = [
+        Guest("shop", "pca", 5).learn(rows),
+        Guest("shop", "pca", 3, 4).learn(np.rint(rows)),
+        Guest("shop", Cells(cells=10, least=5, layers=2), 3).learn(rows),
+    ]
+    assert {int(each.codec.steps.layers) for each in messages} == {1, 2}
+    for each in messages:
+        np.testing.assert_allclose(as_the_document_says(each), each.values, atol=1e-5)
