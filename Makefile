@@ -45,6 +45,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.cooccurrence
 	$(BIN)/python -m benchmarks.speed.loading
 	$(BIN)/python -m benchmarks.speed.table_readers
+	$(BIN)/python -m benchmarks.speed.coders
 	$(BIN)/python -m benchmarks.speed.large_tables
 	$(BIN)/python -m benchmarks.speed.alignment
 	$(BIN)/python -m benchmarks.speed.host_fit

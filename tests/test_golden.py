@@ -69,6 +69,7 @@ def test_messages(path):
         "noise": message.noise,
         "naming": message.naming,
         "signed": bool(message.signature),
+        **({"codec": message.codec.name} if message.codec.name else {}),
     }
     assert found == {key: value for key, value in told.items() if key != "values"}
     np.testing.assert_allclose(message.values[:3], told["values"], atol=1e-5)
@@ -80,8 +81,10 @@ def test_every_kind_of_message_is_here():
         for path in GENERATIONS
         for each in described(path / "x").values()
     }
-    assert {bits for bits, _ in seen} == {32, 16, 8, 4}
+    assert {bits for bits, _ in seen} == {32, 16, 12, 8, 4}
     assert {naming for _, naming in seen} == {"keyed", "hashed", "plain", ""}
+    told = [each.get("codec", "") for path in GENERATIONS for each in described(path / "x").values()]
+    assert set(told) == {"", "coded4", "coded8", "coded12"}
 
 
 @pytest.mark.parametrize("path", files("guests/sealed/representation.fedonce"))
@@ -94,6 +97,21 @@ def test_sealed_and_signed(path):
     signed = Representation.from_file(path.parent.parent / "signed" / path.name)
     assert read_private(keys / "shop.key").sign(signed.checksum) == signed.signature
     np.testing.assert_array_equal(opened.values, signed.values)
+
+
+def coded_in_one_layer() -> list:
+    return [
+        each
+        for each in messages()
+        if "codec" in described(each.values[0])[name_of(each.values[0])] and "layers" not in each.id
+    ]
+
+
+@pytest.mark.parametrize("path", coded_in_one_layer())
+def test_coded_messages_are_coded_to_the_same_bytes(path):
+    """Whoever has the values writes the message that is there: the coder's bytes are part of the format."""
+    message = Representation.from_file(path)
+    np.testing.assert_array_equal(message.codec.encode(message.values)["coded"], message.written["coded"])
 
 
 def shop(folder: Path, guest: Guest):
@@ -109,8 +127,10 @@ def test_guests(folder, tmp_path):
     naming = None
     if guest.learnt_naming is not None and guest.learnt_naming[0] == "keyed":
         naming = Naming("keyed", read_secret(root / "secret"), guest.learnt_naming[1])
-    rows = AgreedRows.from_bytes((root / "align" / "finished" / "shop.rows").read_bytes())
-    message = guest.represent(shop(folder, guest), agreed=rows if folder.name == "aligned" else None, naming=naming)
+    rows = None
+    if folder.name == "aligned":
+        rows = AgreedRows.from_bytes((root / "align" / "finished" / "shop.rows").read_bytes())
+    message = guest.represent(shop(folder, guest), agreed=rows, naming=naming)
     if folder.name not in ("noise", "sealed"):
         sent = Representation.from_file(folder / "representation.fedonce")
         assert (message.maker, message.rows, message.naming) == (sent.maker, sent.rows, sent.naming)

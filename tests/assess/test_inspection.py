@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedonce import Guest, MessageError
-from fedonce.assess.inspection import inspect
+from fedonce import Guest, MessageError, Representation
+from fedonce.assess.inspection import fewest_alike, inspect
 from fedonce.data.preparation import Public
 from fedonce.data.table import Table
 from fedonce.jobs.settings import purse
-from fedonce.learners import PCA
+from fedonce.learners import PCA, Cells
 from fedonce.messages import keys as crypto
 from fedonce.messages.envelope import SEALED
 from fedonce.privacy.budget import calibrate
@@ -48,14 +48,15 @@ def test_everything_that_leaves_is_told(message, tmp_path):
     assert told == {
         "file": str(path),
         "bytes": path.stat().st_size,
-        "payload bytes": 120,
+        "payload bytes": message.payload_bytes,
         "id bytes": 320,
         "run": "spring",
         "party": "shop",
         "rows": 40,
         "rows present": 40,
         "values per row": 3,
-        "bits per value": 8,
+        "bits per value": f"8, coded: {message.payload_bytes / 15:.2g} on average",
+        "rows with the same values": "at least 1",
         "learner": "pca",
         "model": message.model,
         "noise": "none",
@@ -66,6 +67,35 @@ def test_everything_that_leaves_is_told(message, tmp_path):
         "signature": "none",
         "sealed": "no",
     }
+
+
+def test_how_many_rows_share_their_values_is_told(tmp_path):
+    rows = np.random.default_rng(0).standard_normal((400, 5)).astype(np.float32)
+    found = {}
+    for least in (7, 30):
+        path = Guest("shop", Cells(cells=40, least=least), 3).learn(rows).to_file(tmp_path / "m")
+        counts = np.unique(Representation.from_file(path).values, axis=0, return_counts=True)[1]
+        found[least] = inspect(path)["rows with the same values"]
+        assert found[least] == f"at least {counts.min()}"
+        assert counts.min() >= least
+    assert found[7] != found[30]
+    nobody = Guest("shop", "pca", 2)
+    nobody.learn(rows)
+    assert inspect(nobody.represent(rows[:0]).to_file(tmp_path / "none"))["rows with the same values"] == "no rows"
+
+
+@pytest.mark.parametrize(
+    ("values", "fewest"),
+    [
+        ([[1, 2], [1, 2], [2, 1], [2, 1], [2, 1]], 2),
+        ([[0, -0.0], [-0.0, 0], [0, 0]], 3),
+        ([[1, 2], [2, 1], [1, 1], [2, 2]], 1),
+        ([[3]], 1),
+        ([], 0),
+    ],
+)
+def test_the_fewest_rows_that_are_alike(values, fewest):
+    assert fewest_alike(np.array(values, np.float32).reshape(len(values), -1 if values else 2)) == fewest
 
 
 @pytest.mark.parametrize(("form", "said"), [("plain", "every id can be read"), ("hashed", "CAN GUESS THEM")])

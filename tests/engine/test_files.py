@@ -16,6 +16,8 @@ from fedonce.engine import files
 from fedonce.engine.files import FilesEngine
 from fedonce.errors import FedOnceWarning
 from fedonce.messages import envelope
+from fedonce.messages.codecs.coded import Coded4
+from fedonce.messages.codecs.steps import Steps
 from fedonce.messages.keys import new_keys, read_private, read_public, seal
 from fedonce.messages.names import KeptName
 from tests.conftest import as_sent, make_table
@@ -403,17 +405,29 @@ def test_a_file_is_judged_before_it_is_read(tmp_path, keys, little_memory, start
     assert len(engine.refused) == 2
 
 
-def wide(d, n=1):
-    """Return a message of many values per row in few bytes."""
+def header_of(n, d, coded):
+    """Return the header of a message of 4 bits that announces so many rows and values, coded or plain."""
     header, _ = Representation.from_bytes(message().to_bytes())._content()
+    how = {"codec": "coded4"} if coded else {}
+    return {key: text for key, text in header.items() if key != "codec"} | {"n": str(n), "d": str(d), "bits": "4"} | how
+
+
+def wide(d, coded, n=1):
+    """Return a message of many values per row in few bytes."""
+    header = header_of(n, d, coded)
+    if coded:
+        steps = Steps(np.zeros(1, np.float32), np.ones(1, np.float32), np.ones(1, np.uint16))
+        values = Coded4(steps).encode(np.zeros((n, d), np.float32))
+        return envelope.pack("message", header, values | Coded4(steps).state())
     values = np.zeros(-(-n * d // 2), np.uint8)
     scale = {name: np.zeros(d if d <= 64 else 1, np.float32) for name in ("low", "high")}
-    return envelope.pack("message", header | {"n": str(n), "d": str(d), "bits": "4"}, {"values": values, **scale})
+    return envelope.pack("message", header, {"values": values, **scale})
 
 
+@pytest.mark.parametrize("coded", [False, True])
 @pytest.mark.parametrize("d", [1025, 2**17, 2**20])
-def test_more_values_per_row_than_the_limit_are_refused_before_they_are_decoded(tmp_path, d):
-    path = put(tmp_path, "shop.fedonce", wide(d))
+def test_more_values_per_row_than_the_limit_are_refused_before_they_are_decoded(tmp_path, d, coded):
+    path = put(tmp_path, "shop.fedonce", wide(d, coded))
     tracemalloc.start()
     with pytest.raises(
         MessageError, match=rf"'shop' is refused: it has {d} values per row, and the limit is 1024 \(max_dim\)"
@@ -425,13 +439,14 @@ def test_more_values_per_row_than_the_limit_are_refused_before_they_are_decoded(
         assert list(FilesEngine("june", [path], max_dim=d).learn()) == ["shop"]
 
 
-def sparse(n, absent=False):
+def sparse(n, absent=False, coded=False):
     """Return a message of `n` rows whose values are zeros that the file need not hold: its start, and its size."""
-    header, _ = Representation.from_bytes(message().to_bytes())._content()
-    shapes = {"values": ("U8", [n * 60]), "low": ("F32", [1]), "high": ("F32", [1])}
+    header = header_of(n, 120, coded)
+    shapes = {"coded": ("U8", [1000])} if coded else {"values": ("U8", [0 if absent else n * 60])}
+    shapes |= {"steps": ("F32", [4])} if coded else {"low": ("F32", [1]), "high": ("F32", [1])}
     if absent:
-        shapes = {"present": ("U8", [-(-n // 8)]), "values": ("U8", [0]), "low": ("F32", [1]), "high": ("F32", [1])}
-    data = envelope.pack("message", header | {"n": str(n), "d": "120", "bits": "4"}, {"values": np.zeros(0, np.uint8)})
+        shapes = {"present": ("U8", [-(-n // 8)])} | shapes
+    data = envelope.pack("message", header, {"values": np.zeros(0, np.uint8)})
     length = int.from_bytes(data[:8], "little")
     texts, end = {"__metadata__": json.loads(data[8 : 8 + length])["__metadata__"]}, 0
     for name, (dtype, shape) in shapes.items():
@@ -442,12 +457,14 @@ def sparse(n, absent=False):
     return len(head).to_bytes(8, "little") + head, 8 + len(head) + end
 
 
+@pytest.mark.parametrize("coded", [False, True])
 @pytest.mark.parametrize("absent", [False, True])
-def test_more_memory_than_the_limit_is_refused_before_a_message_is_read(tmp_path, absent):
-    start, size = sparse(1_000_000, absent)
+def test_more_memory_than_the_limit_is_refused_before_a_message_is_read(tmp_path, absent, coded):
+    start, size = sparse(1_000_000, absent, coded)
     path = put(tmp_path, "shop.fedonce", start)
     os.truncate(path, size)
-    limit = r"'shop' is refused: its 1,000,000 rows of 120 values would take 481 MB .* limit is 1 MB \(max_memory\)"
+    taken = "513 MB" if coded else "481 MB"
+    limit = rf"'shop' is refused: its 1,000,000 rows of 120 values would take {taken} .* limit is 1 MB \(max_memory\)"
     reads = (
         lambda: FilesEngine("june", [path], max_memory=10**6).learn(),
         lambda: Representation.from_file(path, max_memory=10**6),
@@ -461,12 +478,12 @@ def test_more_memory_than_the_limit_is_refused_before_a_message_is_read(tmp_path
 
 
 def test_memory_is_limited_also_of_sealed_and_kept_messages(tmp_path, keys):
-    data = message().to_bytes()  # 30 rows of 2 values: 30 * (2 * 4 + 1) bytes
+    data = message().to_bytes()  # 30 rows of 2 values: 30 * (2 * 4 + 1) bytes, and 30 * (2 * 2 + 16) to decode them
     path = put(tmp_path, "shop.fedonce", seal(data, keys["bank"][1]))
     for given in ({"files": [path], "key": keys["bank"][0]}, {"kept": {"shop": data}}):
-        assert list(FilesEngine("june", max_memory=270, **given).learn()) == ["shop"]
-        with pytest.raises(MessageError, match="limit is 269 bytes"):
-            FilesEngine("june", max_memory=269, **given).learn()
+        assert list(FilesEngine("june", max_memory=870, **given).learn()) == ["shop"]
+        with pytest.raises(MessageError, match="limit is 869 bytes"):
+            FilesEngine("june", max_memory=869, **given).learn()
 
 
 def test_a_file_larger_than_its_header_says_is_refused_before_it_is_read(tmp_path, little_memory):

@@ -1,6 +1,7 @@
 """Write the files of a generation: `python tests/golden/make.py OUT`, with the fedonce that is installed.
 
-`python tests/golden/make.py OUT calibrated` writes only what generation 3 has: hosts whose probabilities are calibrated.
+`python tests/golden/make.py OUT calibrated` writes only what generation 3 has: hosts whose probabilities are calibrated;
+`python tests/golden/make.py OUT coded` what generation 4 has: guests whose messages are coded, and these messages.
 
 Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here
 protect nothing.
@@ -203,6 +204,7 @@ def describe(out: Path) -> dict[str, object]:
             "noise": message.noise,
             "naming": message.naming,
             "signed": bool(message.signature),
+            **({"codec": message.codec.name} if message.codec.name else {}),
             "values": [[round(float(value), 5) for value in row] for row in message.values[:3]],
         }
     return messages
@@ -374,6 +376,41 @@ def calibrated(out: Path) -> None:
     (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
 
 
+def coded(out: Path) -> None:
+    """Write guests whose integers are coded: by columns and by distinct rows, in layers, with 4, 8 and 12 bits."""
+    jobs, cells = import_module("fedonce.jobs"), import_module("fedonce.learners").Cells
+    codecs = import_module("fedonce.messages.codecs.coded")
+    out.mkdir(parents=True)
+    write_tables(out)
+    (out / "keys").mkdir()
+    run(out, "keys", "secret", "secret")
+    for name in ("shop", "bank"):
+        run(out, "keys", "new", name, "--out", "keys")
+    named = ["--id", "customer", "--run", "loans", "--name", "shop", "--no-attack"]
+    for name in ("pca-8", "pca-4", "signed", "sealed", "half"):
+        table = "half.csv" if name == "half" else "shop.csv"
+        run(out, "guest", "fit", table, *named, "--dim", "2", "--out", f"guests/{name}", *GUESTS[name])
+    for name, learner in (
+        ("cells", cells(cells=4, least=5)),
+        ("layers", cells(cells=4, least=5, layers=2)),
+        ("numbers", cells(cells=4, least=5, centres=False)),
+    ):
+        how = jobs.Learning("loans", learner, dim=2)
+        table, rows = jobs.TableSource(out / "shop.csv", "customer"), jobs.RowNames(secret=out / "secret")
+        jobs.GuestJob(table, "shop", out / "guests" / name, how, rows, attack=False).run()
+    rng = np.random.default_rng(1)
+    values = rng.random((400, 3), dtype=np.float32)
+    guest = Guest("shop", "pca", dim=2)
+    guest.learn(values).to_file(out / "positions.fedonce")
+    guest.represent(values[:12], np.arange(20) % 5 < 3).to_file(out / "some-rows.fedonce")
+    for name, kind in (("8-bits", codecs.Coded8), ("12-bits", codecs.Coded12)):  # with tables, and of one range for all
+        many = rng.exponential(1, (500, 3 if name == "12-bits" else 70)).astype(np.float32)
+        message = Representation.encode(many, kind.fit(many), "shop", rows="0" * 64)
+        message.to_file(out / f"{name}.fedonce")
+    (out / "bank.csv").unlink()
+    (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    made = {"all": main, "calibrated": calibrated}[sys.argv[2] if len(sys.argv) > 2 else "all"]
+    made = {"all": main, "calibrated": calibrated, "coded": coded}[sys.argv[2] if len(sys.argv) > 2 else "all"]
     made(Path(sys.argv[1]).resolve())

@@ -22,6 +22,7 @@ from fedonce.messages.representation import Representation
 from fedonce.rows import alignment
 from fedonce.rows.alignment import AgreedRows, Request, State
 from fedonce.rows.ids import Naming
+from tests.messages import mutations
 
 SECRET = b"s" * 32
 ROWS = 12
@@ -155,6 +156,15 @@ def test_thirty_thousand_damaged_files_are_refused(files, keys):
                 refused += 1
     assert refused > 29_000
     assert peak() - before < 2**30
+
+
+def test_coded_messages_are_attacked_where_they_are_decoded():
+    """The same, 100,000 times: `python -m tests.messages.mutations 100000`."""
+    before = peak()
+    found = mutations.attack(3000, seed=1)
+    assert found[False] > 2000  # of those that are messages still, many have other values: a guest may send any
+    assert found[True] > 100
+    assert peak() - before < 2**29
 
 
 def test_a_flipped_signature_is_no_signature(messages, keys):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fedonce.errors import MessageError
 from fedonce.messages import envelope
@@ -20,6 +24,7 @@ FORMS = {
     "hashed": "hashes without a key: WHOEVER CAN LIST THE IDS CAN GUESS THEM",
     "keyed": "keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret",
 }
+MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # of splitmix64: every bit changes half of all others
 
 
 def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey | None = None) -> dict[str, Any]:
@@ -134,6 +139,7 @@ def describe_message(
         "rows present": held,
         "values per row": message.dim,
         "bits per value": _bits(message),
+        "rows with the same values": f"at least {fewest_alike(message.values)}" if held else "no rows",
         "learner": message.learner + (f" ({message.note})" if message.note else ""),
         "model": message.model or "not told",
         "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",
@@ -152,6 +158,22 @@ def _bits(message: Representation) -> int | str:
     if not isinstance(message.codec, Coded) or not size:
         return message.codec.choice()
     return f"{message.bits}, coded: {8 * message.payload_bytes / size:.2g} on average"
+
+
+def fewest_alike(values: NDArray[np.float32]) -> int:
+    """Return of how many rows a row has the values, itself among them: of the row that shares them with the fewest.
+
+    Rows are compared by hashes of 64 bits whose key is drawn anew: whoever made the values cannot make hashes alike.
+    """
+    hashed = np.zeros(len(values), np.uint64)
+    for column in values.T:
+        bits = (column + np.float32(0)).view(np.uint32)  # of minus zero, which equals zero, those of zero
+        hashed += bits + np.uint64(secrets.randbits(64))
+        for shift, factor in MIXING:
+            hashed ^= hashed >> np.uint64(shift)
+            hashed *= np.uint64(factor)
+        hashed ^= hashed >> np.uint64(31)
+    return int(np.unique(hashed, return_counts=True)[1].min(initial=len(values)))
 
 
 def _spent(message: Representation) -> str:

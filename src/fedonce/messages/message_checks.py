@@ -17,9 +17,9 @@ KIND = "message"
 ID_LIMIT = 256  # bytes of an id
 
 
-def check_memory(n: int, d: int, limit: int | None, fail: Failure) -> None:
-    """Refuse what would take too much memory once it is decoded: its file may be many times smaller."""
-    most, wanted = memory_limit() if limit is None else limit, n * d * np.dtype(np.float32).itemsize + n
+def check_memory(n: int, d: int, limit: int | None, fail: Failure, encoding: type[Codec] = Codec) -> None:
+    """Refuse what would take too much memory to be decoded: its file may be many times smaller."""
+    most, wanted = memory_limit() if limit is None else limit, encoding.most_memory(n, d) + n
     if wanted > most:
         whose = "a quarter of this machine's memory" if limit is None else "max_memory"
         raise fail(

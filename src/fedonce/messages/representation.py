@@ -250,7 +250,7 @@ def check_start(
     most = 8 + envelope.HEADER_LIMIT + encoding.most_payload(n, d) + encoding.most_state(d) + n * (ID_LIMIT + 1)
     if size > most:
         raise fail(f"it has {size:,} bytes, and {n} rows of {d} values take no more than {most:,}")
-    check_memory(n, d, max_memory, fail)
+    check_memory(n, d, max_memory, fail, encoding)
     return n, d, encoding
 
 

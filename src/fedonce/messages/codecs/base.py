@@ -76,6 +76,11 @@ class Codec(ABC):
         """Return how many bytes the tensors of the state have, at most."""
         return 0
 
+    @classmethod
+    def most_memory(cls, rows: int, dim: int) -> int:
+        """Return how many bytes decoding takes, at most, the values included."""
+        return 4 * rows * dim
+
     @abstractmethod
     def encode(self, values: Values) -> Tensors:
         """Write values, which are finite: the tensors named in `writes`."""

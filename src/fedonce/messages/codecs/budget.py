@@ -28,25 +28,30 @@ def most_values(dim: int, bytes_per_row: float | None) -> int:
 
 
 def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -> Steps:
-    """Return the finest steps by which rows take no more than so many bytes, on average, their tables included."""
-    sample = values[:: max(1, len(values) // SAMPLE)]
-    spread = float(np.sqrt(sample.var(axis=0).sum()))
+    """Return the finest steps by which rows take no more than so many bytes, on average, their tables included.
+
+    Where even a few rows' tables take more, all values fall on one step.
+    """
+    sample, budget = values[:: max(1, len(values) // SAMPLE)], bytes_per_row * len(values)
+    spread = float(np.sqrt(np.square(values - values.mean(axis=0), dtype=np.float64).mean(axis=0).sum()))
     if not spread:
         return _steps(values, 1.0)
     # A step of length s loses s^2 / 12 per column: no finer than what loses enough.
     finest = max(spread * np.sqrt(12 * enough / values.shape[1]), _finest(values))
-    coarsest = 4 * spread
+    coarsest = max(4 * spread, finest)
     for _ in range(TRIES):
         step = float(np.sqrt(finest * coarsest))
-        if _size(sample, step, len(values)) <= bytes_per_row * len(values):
+        if _size(sample, step, len(values)) <= budget:
             coarsest = step
         else:
             finest = step
         if coarsest / finest < 1.01:
             break
-    while coarsest < 4 * spread and _size(values, coarsest, len(values)) > bytes_per_row * len(values):
-        coarsest *= COARSER
-    return _steps(values, coarsest)
+    # All rows may take more than the sample promises. The coarsest steps have one integer alone, which takes nothing.
+    factor = COARSER
+    while (steps := _steps(values, coarsest)).levels.any() and _size(values, coarsest, len(values)) > budget:
+        coarsest, factor = coarsest * factor, factor * COARSER
+    return steps
 
 
 def _finest(values: NDArray[Any]) -> float:

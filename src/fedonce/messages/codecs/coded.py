@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.messages.codecs.base import VALUE_LIMIT, Codec, Fail, Tensors, Values, expect
-from fedonce.messages.codecs.packing import most_bytes, pack, unpack
+from fedonce.messages.codecs.packing import most_bytes, most_memory, pack, unpack
 from fedonce.messages.codecs.scale import Scale, n_scales
 from fedonce.messages.codecs.steps import MOST_LAYERS, Steps
+
+GROUPS_LIMIT = 2**16
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,7 @@ class Coded(Codec):
     @classmethod
     def fit(cls, values: Values) -> Self:
         """Choose the range with the least squared rounding error."""
-        scale = Scale.fit(values, cls.levels())
-        return cls(Steps.between(scale.low, scale.high, cls.levels()))
+        return cls(Steps.of(Scale.fit(values, cls.levels()), cls.levels()))
 
     @classmethod
     def public(cls, bound: float, dim: int) -> Self:
@@ -54,6 +55,11 @@ class Coded(Codec):
         """Return the bytes of the steps."""
         return MOST_LAYERS * 4 * 4 * dim
 
+    @classmethod
+    def most_memory(cls, rows: int, dim: int) -> int:
+        """Return the bytes of the values, and what it takes to find them, layer by layer."""
+        return super().most_memory(rows, dim) + most_memory(rows, dim)
+
     def decoded_dim(self, columns: int) -> int:
         """Return the columns of one layer."""
         return columns // self.steps.layers
@@ -67,9 +73,10 @@ class Coded(Codec):
         data = tensors["coded"]
         if data.dtype != np.uint8 or data.ndim != 1:
             raise fail(f"its 'coded' are {data.dtype} of shape {data.shape}, and must be bytes")
-        layers = self.steps.layers
-        found = self.steps.decode(unpack(data, rows, *self.steps.columns(layers * dim), fail))
-        return found if layers == 1 else found.reshape(rows, layers, dim).sum(axis=1)
+        values = np.zeros((rows, dim), np.float32)
+        for column, codes in unpack(data, rows, *self.steps.columns(self.steps.layers * dim), fail):
+            values[:, column % dim] += self.steps.decode(codes, column)
+        return values
 
     def state(self) -> Tensors:
         """Return the steps: a row each for where they begin, how long they are, how many there are, and their group."""
@@ -87,14 +94,16 @@ class Coded(Codec):
         if layers > MOST_LAYERS:
             raise fail(f"its values have {layers} layers, and {MOST_LAYERS} are the most")
         low, step, levels, groups = found
-        for numbers in (low, step, low + levels * step):
-            if not (np.abs(numbers) <= VALUE_LIMIT / MOST_LAYERS).all():  # NaN is not, either
-                raise fail("its steps are not numbers of a range")
-        for whole, most in ((levels, cls.levels()), (groups, width - 1)):
+        for whole, most in ((levels, cls.levels()), (groups, min(width, GROUPS_LIMIT) - 1)):
             if not ((whole >= 0) & (whole <= most) & (whole == np.floor(whole))).all():
                 raise fail("its steps are not as many as its bits allow, or belong to groups that there are not")
         if not (step > 0).all():
             raise fail("its steps have no length")
+        for numbers in (low, low.astype(np.float64) + levels * step.astype(np.float64)):
+            if not (np.abs(numbers) <= VALUE_LIMIT / layers).all():  # NaN is not, either
+                raise fail("its steps are not numbers of a range")
+        if len(np.unique(groups * layers + np.arange(width) // dim)) != len(np.unique(groups)):
+            raise fail("its steps have groups that are in several layers")
         return cls(Steps(low, step, levels.astype(np.uint16), groups.astype(np.uint16), layers))
 
 

@@ -72,7 +72,7 @@ class Integers(Codec):
     @property
     def coded(self) -> Codec:
         """The codec that writes the same steps by how often each occurs."""
-        return coded_by(Steps.between(self.scale.low, self.scale.high, self.levels()))
+        return coded_by(Steps.of(self.scale, self.levels()))
 
     def pack(self, codes: Codes) -> Codes:
         """Return integers, one per byte, as they lie in the file."""

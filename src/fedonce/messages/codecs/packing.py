@@ -2,26 +2,34 @@
 
 What is written is a small part that is deflated, the tables, and the words of one range coder (the library `constriction`).
 Tables say how often each integer of a column occurs; or, where the rows of columns that belong together repeat, which
-distinct rows there are, and how often each occurs. Whichever is shorter is taken.
+distinct rows there are, and how often each occurs. A column whose table would not pay has none, and takes what plain integers
+take. Whichever is shorter is taken.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil, log2
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.messages.codecs.base import Fail
+from fedonce.messages.codecs.inflating import Tables
 from fedonce.messages.codecs.steps import Codes
 
 APART, DISTINCT = 0, 1  # how a group of columns is written
+EVEN, COUNTED = 0, 1  # how a column of its own is: without a table, or with one
+TABLE_PER_ROW = (
+    8  # a column of more integers than so many times its rows has no table: reading costs no more than values do
+)
 MOST_DISTINCT = 2**16  # rows in a table
 SAMPLE = 20_000  # rows by which to see early that most are distinct
+ENDS = 12  # bytes beside tables and words: the length of the tables, and what the coder needs to end
 # What a byte of a table stands for: a whole number exactly up to 15, then with four leading bits. Integers alone: every
 # machine makes the same model of it.
 COUNTS = np.array([b if b < 16 else (8 + b % 8) << (b // 8 - 1) for b in range(256)], np.int64)
@@ -32,83 +40,119 @@ Symbols = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
+class _Coded:
+    """Symbols for the coder, from 0 to `most`, and the table of how often each occurs; None: all alike."""
+
+    symbols: Symbols
+    most: int
+    counts: Bytes | None
+
+
+@dataclass(frozen=True)
 class _Part:
-    """A group of columns, written: its table, its symbols with how often each occurs, and about how many bytes both take."""
+    """A group of columns, written: its table, what is coded by it, and about how many bytes that takes."""
 
     table: bytes
-    symbols: list[tuple[Symbols, Bytes]]
+    coded: list[_Coded]
     words: float
 
     @cached_property
-    def tables(self) -> int:
-        return len(zlib.compress(self.table, 1))
-
-    @property
     def size(self) -> float:
-        return self.tables + self.words
+        return len(zlib.compress(self.table, 1)) + self.words
 
 
 def pack(codes: Codes, levels: Sequence[int], groups: Sequence[Sequence[int]]) -> Bytes:
     """Return rows of integers as bytes; `levels` has the largest of each column, `groups` the columns that belong together."""
     if not len(codes):
         return np.zeros(0, np.uint8)
-    parts = []
+    parts, even = [], []
     for group in groups:
         own, most = codes[:, group], [levels[column] for column in group]
-        parts.append(min(filter(None, (_apart(own, most), _distinct(own, most))), key=lambda part: part.size))
-    tables = zlib.compress(b"".join(part.table for part in parts), 9)
-    coder = _coder().RangeEncoder()
-    for symbols, counts in (each for part in parts for each in part.symbols):
-        coder.encode(symbols, _model(counts))
-    words = coder.get_compressed().astype("<u4").tobytes()
-    return np.frombuffer(len(tables).to_bytes(4, "little") + tables + words, np.uint8)
+        parts.append(_shortest(own, most, len(codes)))
+        even.append(_apart(own, most, len(codes), tables=False))
+    written, plain = _joined(parts), sum(part.words for part in even)
+    if len(written) > plain:  # the tables did not pay, though each seemed to
+        written = min(written, _joined(even), key=len)
+    return np.frombuffer(written, np.uint8)
 
 
-def unpack(data: Bytes, rows: int, levels: Sequence[int], groups: Sequence[Sequence[int]], fail: Fail) -> Codes:
-    """Return the integers that `pack` wrote; the bytes come from another party, and are checked before memory is taken."""
-    codes = np.zeros((rows, len(levels)), np.uint16)
+def unpack(
+    data: Bytes, rows: int, levels: Sequence[int], groups: Sequence[Sequence[int]], fail: Fail
+) -> Iterator[tuple[int, Codes]]:
+    """Yield the columns that `pack` wrote, each with its number, one at a time, so that no more memory is taken.
+
+    The bytes come from another party, and are checked before memory is taken for what they announce.
+    """
     if not rows:
         if len(data):
             raise fail("it has values of no rows")
-        return codes
-    tables, coder = _opened(data, _most_tables(rows, levels, groups), fail)
+        return
+    size = int.from_bytes(data[:4].tobytes(), "little")
+    if len(data) < 4 or size > len(data) - 4 or (len(data) - 4 - size) % 4:
+        raise fail("its values are cut off")
+    tables = Tables(data[4 : 4 + size].tobytes(), fail)
+    words = np.frombuffer(data[4 + size :].tobytes(), "<u4").astype(np.uint32)
+    coder = _coder().RangeDecoder(words)
     for group in groups:
-        most = [levels[column] for column in group]
         kind = tables.take(1)[0]
         if kind not in (APART, DISTINCT):
             raise fail(f"a table of its values is of the kind {kind}, which this program does not know")
         read = _read_apart if kind == APART else _read_distinct
-        codes[:, group] = read(tables, coder, rows, most, fail)
-    if len(tables.left) or not coder.maybe_exhausted():
+        yield from zip(group, read(tables, coder, rows, [levels[column] for column in group], fail), strict=True)
+    tables.end()
+    if not coder.maybe_exhausted():
         raise fail("its values go on beyond their end")
-    return codes
 
 
 def most_bytes(rows: int, dim: int, bits: int) -> int:
-    """Return how many bytes `pack` writes, at most: what plain integers take and a table per column."""
-    plain = rows * dim * (bits + 1) // 8 + dim * 2**bits
-    return plain + plain // 1000 + 64 if rows else 0
+    """Return how many bytes `pack` writes, at most: what plain integers take, and two marks per column."""
+    return ceil(rows * dim * (bits + 0.001) / 8) + 2 * dim + 64 if rows else 0
+
+
+def most_memory(rows: int, dim: int) -> int:
+    """Return how many bytes `unpack` takes beside what it yields, at most: a table of distinct rows, and a column twice."""
+    return 2 * dim * min(rows, MOST_DISTINCT) + 16 * rows
 
 
 def estimate(codes: Codes, levels: Sequence[int], rows: int) -> float:
     """Return about how many bytes so many rows like these take, of columns that belong together."""
-    found = [part for part in (_apart(codes, levels), _distinct(codes, levels)) if part is not None]
-    return min(part.tables + part.words * rows / len(codes) for part in found)
+    return _shortest(codes, levels, rows).size + ENDS
 
 
-def _apart(codes: Codes, levels: Sequence[int]) -> _Part:
-    """Write each column by how often its integers occur."""
-    symbols, table, size = [], bytearray([APART]), 0.0
+def _shortest(codes: Codes, levels: Sequence[int], rows: int) -> _Part:
+    found = [part for part in (_apart(codes, levels, rows), _distinct(codes, levels, rows)) if part is not None]
+    return min(found, key=lambda part: part.size)
+
+
+def _joined(parts: Sequence[_Part]) -> bytes:
+    """Return the bytes of all groups: how long the tables are, the tables, the words."""
+    tables = zlib.compress(b"".join(part.table for part in parts), 9)
+    coder = _coder().RangeEncoder()
+    for each in (each for part in parts for each in part.coded):
+        coder.encode(each.symbols, _model(each.most, each.counts))
+    words = coder.get_compressed().astype("<u4").tobytes()
+    return b"".join([len(tables).to_bytes(4, "little"), tables, words])
+
+
+def _apart(codes: Codes, levels: Sequence[int], rows: int, tables: bool = True) -> _Part:
+    """Write each column by how often its integers occur, or as if all did alike, whichever is shorter."""
+    coded, table, size = [], bytearray([APART]), 0.0
     for column, most in zip(codes.T, levels, strict=True):
-        if most:
-            counts = np.bincount(column, minlength=most + 1)
-            symbols.append((column.astype(np.int32), _rounded(counts)))
-            table += symbols[-1][1].tobytes()
-            size += _coded_size(counts)
-    return _Part(bytes(table), symbols, size)
+        if not most:
+            continue
+        counts, words = None, rows * log2(most + 1) / 8
+        if tables and most < TABLE_PER_ROW * rows:
+            found = np.bincount(column, minlength=most + 1)
+            rounded, needed = _rounded(found), _coded_size(found, rows)
+            if needed + len(zlib.compress(rounded.tobytes(), 1, wbits=-15)) < words:
+                counts, words = rounded, needed
+        coded.append(_Coded(column.astype(np.int32), most, counts))
+        table += bytes([EVEN]) if counts is None else bytes([COUNTED]) + counts.tobytes()
+        size += words
+    return _Part(bytes(table), coded, size)
 
 
-def _distinct(codes: Codes, levels: Sequence[int]) -> _Part | None:
+def _distinct(codes: Codes, levels: Sequence[int], rows: int) -> _Part | None:
     """Write which distinct rows there are, the most frequent first, and which one each row is; None: there are too many."""
     found = _distinct_rows(codes, levels)
     if found is None:
@@ -122,8 +166,8 @@ def _distinct(codes: Codes, levels: Sequence[int]) -> _Part | None:
         table += column.astype(_type_of(most)).tobytes()
     rounded = _rounded(counts[order])
     table += rounded.tobytes()
-    symbols = [(place[which], rounded)] if len(order) > 1 else []
-    return _Part(bytes(table), symbols, _coded_size(counts))
+    coded = [_Coded(place[which], len(order) - 1, rounded)] if len(order) > 1 else []
+    return _Part(bytes(table), coded, _coded_size(counts, rows))
 
 
 def _distinct_rows(
@@ -143,71 +187,40 @@ def _distinct_rows(
     return (first, which, counts) if len(first) <= MOST_DISTINCT else None
 
 
-def _read_apart(tables: _Tables, coder: Any, rows: int, levels: Sequence[int], fail: Fail) -> Codes:
-    codes = np.zeros((rows, len(levels)), np.uint16)
-    for place, most in enumerate(levels):
-        if most:
-            codes[:, place] = _decode(coder, tables.take(most + 1), rows, fail)
-    return codes
+def _read_apart(tables: Tables, coder: Any, rows: int, levels: Sequence[int], fail: Fail) -> Iterator[Codes]:
+    for most in levels:
+        if not most:
+            yield np.zeros(rows, np.uint16)
+            continue
+        how = tables.take(1)[0]
+        if how not in (EVEN, COUNTED):
+            raise fail(f"a column of its values is written in the way {how}, which this program does not know")
+        if how == COUNTED and most >= TABLE_PER_ROW * rows:
+            raise fail("it has a table for a column that has too few rows for one")
+        yield _decode(coder, most, tables.take(most + 1) if how == COUNTED else None, rows, fail).astype(np.uint16)
 
 
-def _read_distinct(tables: _Tables, coder: Any, rows: int, levels: Sequence[int], fail: Fail) -> Codes:
+def _read_distinct(tables: Tables, coder: Any, rows: int, levels: Sequence[int], fail: Fail) -> Iterator[Codes]:
     many = int(tables.take(4).view("<u4")[0])
     if not 1 <= many <= min(rows, MOST_DISTINCT):
         raise fail(f"it announces {many} distinct rows of {rows}")
-    table = np.zeros((many, len(levels)), np.uint16)
-    for place, most in enumerate(levels):
-        kind = np.dtype(_type_of(most))
-        table[:, place] = tables.take(many * kind.itemsize).view(kind)
-    if (table > np.asarray(levels)).any():
+    distinct = [tables.take(many * np.dtype(_type_of(most)).itemsize).view(_type_of(most)) for most in levels]
+    if any(int(column.max()) > most for column, most in zip(distinct, levels, strict=True)):
         raise fail("it has values beyond its steps")
     counts = tables.take(many)
-    return table[_decode(coder, counts, rows, fail)] if many > 1 else np.repeat(table, rows, axis=0)
+    which = _decode(coder, many - 1, counts, rows, fail) if many > 1 else np.zeros(rows, np.int32)
+    for column in distinct:
+        yield column.astype(np.uint16)[which]
 
 
-def _decode(coder: Any, counts: Bytes, rows: int, fail: Fail) -> Symbols:
-    if not counts.any():
+def _decode(coder: Any, most: int, counts: Bytes | None, rows: int, fail: Fail) -> Symbols:
+    if counts is not None and not counts.any():
         raise fail("a table of its values is empty")
     try:
-        symbols: Symbols = coder.decode(_model(counts), rows)
+        symbols: Symbols = coder.decode(_model(most, counts), rows)
     except (AssertionError, ValueError):  # what the library raises where words were not made by this model
         raise fail("its values cannot be decoded") from None
     return symbols
-
-
-class _Tables:
-    """The tables of a message, taken from the front; more than there is cannot be taken."""
-
-    def __init__(self, left: Bytes, fail: Fail) -> None:
-        self.left, self.fail = left, fail
-
-    def take(self, size: int) -> Bytes:
-        if size > len(self.left):
-            raise self.fail("its tables end too early")
-        taken, self.left = self.left[:size], self.left[size:]
-        return taken.copy()
-
-
-def _opened(data: Bytes, most: int, fail: Fail) -> tuple[_Tables, Any]:
-    """Return the tables, which have at most so many bytes, and the decoder of what follows them."""
-    size = int.from_bytes(data[:4].tobytes(), "little")
-    if len(data) < 4 or size > len(data) - 4 or (len(data) - 4 - size) % 4:
-        raise fail("its values are cut off")
-    inflating = zlib.decompressobj()
-    try:
-        tables = inflating.decompress(data[4 : 4 + size].tobytes(), most)
-    except zlib.error:
-        raise fail("its tables cannot be read") from None
-    if not inflating.eof or inflating.unused_data:
-        raise fail(f"its tables are longer than {most:,} bytes, or cut off")
-    words = np.frombuffer(data[4 + size :].tobytes(), "<u4").astype(np.uint32)
-    return _Tables(np.frombuffer(tables, np.uint8), fail), _coder().RangeDecoder(words)
-
-
-def _most_tables(rows: int, levels: Sequence[int], groups: Sequence[Sequence[int]]) -> int:
-    distinct = min(rows, MOST_DISTINCT)
-    apart = sum(most + 1 for most in levels)
-    return max(1, len(groups) * (5 + distinct) + 2 * len(levels) * distinct + apart)
 
 
 def _rounded(counts: NDArray[np.intp]) -> Bytes:
@@ -215,22 +228,27 @@ def _rounded(counts: NDArray[np.intp]) -> Bytes:
     return np.searchsorted(_BETWEEN, counts, side="right").astype(np.uint8)
 
 
-def _coded_size(counts: NDArray[np.intp]) -> float:
-    """Return about how many bytes the range coder needs for symbols that occur so often."""
+def _coded_size(counts: NDArray[np.intp], rows: int) -> float:
+    """Return how many bytes the range coder needs for so many rows of symbols that occur so often, by their rounded counts."""
     used = counts[counts > 0]
-    return float(-(used * np.log2(used / used.sum())).sum() / 8)
+    told = COUNTS[_rounded(used)]
+    return float(-(used * np.log2(told / told.sum())).sum() / 8) * rows / float(used.sum())
 
 
 def _type_of(most: int) -> str:
     return "u1" if most < 256 else "<u2"
 
 
-def _model(counts: Bytes) -> Any:
+def _model(most: int, counts: Bytes | None) -> Any:
+    """Return the coder's model of symbols from 0 to `most`, which is 1 at least."""
     import constriction
 
-    weights = COUNTS[counts].astype(np.float64)
-    made = constriction.stream.model.Categorical  # of two symbols at least
-    return made(weights if len(weights) > 1 else np.append(weights, 0.0), perfect=False)
+    models = constriction.stream.model
+    return (
+        models.Uniform(most + 1)
+        if counts is None
+        else models.Categorical(COUNTS[counts].astype(np.float64), perfect=False)
+    )
 
 
 def _coder() -> Any:

@@ -51,13 +51,15 @@ class Scale:
 
     def encode(self, values: NDArray[Any], levels: int) -> NDArray[np.uint8]:
         """Round values to integers up to `levels`, one per byte; what lies outside the range goes to its edge."""
-        codes = (values - self.low) * (levels / self._width())
-        return np.rint(np.clip(codes, 0, levels)).astype(np.uint8)
+        codes = (values - self.low) / self.step(levels)
+        rounded: NDArray[np.uint8] = np.rint(np.clip(codes, 0, levels)).astype(np.uint8)
+        return rounded
 
     def decode(self, codes: NDArray[np.uint8], levels: int) -> NDArray[np.float32]:
         """Return the values that integers stand for."""
-        return (self.low + codes * (self._width() / np.float32(levels))).astype(np.float32)
+        return (self.low + codes * self.step(levels)).astype(np.float32, copy=False)
 
-    def _width(self) -> NDArray[np.float32]:
+    def step(self, levels: int) -> NDArray[np.float32]:
+        """Return how far integers are apart; a range without width is taken to be 1 wide."""
         width = self.high - self.low
-        return np.where(width > 0, width, np.float32(1))
+        return np.asarray(np.where(width > 0, width, np.float32(1)) / np.float32(levels), np.float32)

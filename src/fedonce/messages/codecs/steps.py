@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LEVELS_LIMIT = 4095  # the largest integer of a column
+from fedonce.messages.codecs.scale import Scale
+
 MOST_LAYERS = 4
 
 Codes = NDArray[np.uint16]
@@ -31,6 +32,11 @@ class Steps:
     layers: int = 1
 
     @classmethod
+    def of(cls, scale: Scale, levels: int) -> Steps:
+        """Return the steps of a scale, to the bit."""
+        return cls(scale.low, scale.step(levels), np.full(len(scale.low), levels, np.uint16))
+
+    @classmethod
     def between(cls, low: NDArray[Any], high: NDArray[Any], levels: int) -> Steps:
         """Return `levels` steps of the same length from `low` to `high`, column by column."""
         width = np.asarray(high - low, np.float32)
@@ -45,15 +51,21 @@ class Steps:
         codes: Codes = np.rint(np.clip((values - self.low) / self.step, 0, self.levels)).astype(np.uint16)
         return codes
 
-    def decode(self, codes: Codes) -> NDArray[np.float32]:
-        """Return the values that integers stand for."""
-        return (self.low + codes * self.step).astype(np.float32)
+    def decode(self, codes: Codes, column: int) -> NDArray[np.float32]:
+        """Return the values that the integers of a column stand for."""
+        entry = column if len(self.low) > 1 else 0
+        values = codes.astype(np.float32)
+        values *= self.step[entry]
+        values += self.low[entry]
+        return values
 
     def columns(self, dim: int) -> tuple[list[int], list[list[int]]]:
         """Return the largest integer of each of `dim` columns, and which columns belong together."""
         levels = np.broadcast_to(self.levels, dim).tolist()
         groups = np.zeros(dim, np.uint16) if self.groups is None else np.broadcast_to(self.groups, dim)
-        return levels, [np.flatnonzero(groups == group).tolist() for group in np.unique(groups)]
+        order = np.argsort(groups, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+        return levels, [part.tolist() for part in parts]
 
 
 def in_layers(parts: Sequence[Steps]) -> Steps:
