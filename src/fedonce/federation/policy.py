@@ -18,7 +18,7 @@ from fedonce.federation.policy_file import DEFAULT_POLICY as DEFAULT_POLICY
 from fedonce.federation.policy_file import KEYS
 from fedonce.federation.request import Request
 from fedonce.federation.tomlfile import check, check_learner, load, wrong
-from fedonce.learners.names import LEARNERS, OURS
+from fedonce.learners.names import LEARNERS, UNREADABLE
 from fedonce.rows import alignment
 
 WHAT = "policy"
@@ -40,7 +40,7 @@ class Policy:
     min_columns : int, optional
         How few columns a request may name; None: all that are allowed.
     learners : tuple of str
-        How may be learnt.
+        How may be learnt. By default all learners of ours but those whose messages are the columns themselves, to be read.
     max_learnings, max_learnings_per_year : int
         How many requests to learn are answered in one run, and in 365 days over all runs; see `allowance`.
     max_values_per_row : int
@@ -74,7 +74,7 @@ class Policy:
     max_learnings_per_year: int = 12
     max_values_per_row: int = 64
     max_rebuilt: float | None = None
-    learners: tuple[str, ...] = OURS
+    learners: tuple[str, ...] = UNREADABLE
     max_dim: int = 16
     max_bits: int = 32
     max_epochs: int = 1000

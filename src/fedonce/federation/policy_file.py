@@ -14,7 +14,7 @@ from fedonce.federation.tomlfile import (
     some_of,
     whole,
 )
-from fedonce.learners.names import OURS
+from fedonce.learners.names import UNREADABLE
 from fedonce.messages.codecs import BITS
 
 DEFAULT_POLICY = """\
@@ -38,7 +38,7 @@ DEFAULT_POLICY = """\
 
 # How may be learnt, and how much may be sent for each row: the fewer values and bits, the less a message tells.
 # Learners of other packages must be installed here, too, and are allowed only where they are named.
-learners = @ours@
+learners = @ours@   # "quantiles", whose messages can be read, only if you add it
 max_dim = 16
 max_bits = 32
 max_epochs = 1000
@@ -85,7 +85,7 @@ max_rounds = 0
 # How messages may name rows: "keyed" (hashes with a secret that the parties share), "agreed" (rows of an alignment: no ids at
 # all), "hashed" (hashes without a key: whoever gets a message and can list ids can find them again).
 ids = ["keyed", "agreed", "hashed"]
-""".replace("@ours@", json.dumps(OURS))
+""".replace("@ours@", json.dumps(UNREADABLE))
 _COLUMNS = Kind(
     "a list of names of columns", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)
 )

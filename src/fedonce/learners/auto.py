@@ -19,6 +19,7 @@ from fedonce.learners.cooccurrence import Cooccurrence
 from fedonce.learners.names import Facts
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, principal
+from fedonce.learners.quantiles import Quantiles
 from fedonce.messages.codecs.steps import Steps
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training.checkpoints import Progress
@@ -32,18 +33,22 @@ ENOUGH_VARIANCE = (
     0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs a hundred times as much
 )
 FEW_BYTES = 1.0  # per row: below, cells say more than principal components that are rounded so much
-CHOICES: dict[str, type[Learner]] = {kind.name: kind for kind in (PCA, Autoencoder, Patches, Cells, Cooccurrence)}
+CHOICES: dict[str, type[Learner]] = {
+    kind.name: kind for kind in (PCA, Autoencoder, Patches, Cells, Quantiles, Cooccurrence)
+}
 # Chosen on validation rows (`docs/learners.md`).
 MANY_VALUES = Coding(rows_per_value=4, alone=False)
 
 
-def choose(rows: Rows, dim: int, bytes_per_row: float | None = None) -> Learner:
+def choose(rows: Rows, dim: int, bytes_per_row: float | None = None, readable: bool = False) -> Learner:
     """Choose a learner from one guest's prepared rows, without labels.
 
     Images: patches where they have ten or more pixels per side and sixteen or more values are asked for, else PCA.
     Tables: PCA, unless it loses more than half of the variance; then an autoencoder, which makes more of few values. Where a
-    row may take so many bytes: PCA, or cells where that is less than a byte.
+    row may take so many bytes: PCA, or cells where that is less than a byte. Where the message may be readable: quantiles.
     """
+    if readable and rows.ndim == 2 and len(rows) >= Quantiles.least:
+        return Quantiles(bytes_per_row=bytes_per_row)
     if bytes_per_row is not None and rows.ndim == 2:
         few = bytes_per_row < FEW_BYTES and len(rows) >= Cells.least
         return Cells(bytes_per_row=bytes_per_row) if few else PCA(bytes_per_row)
@@ -55,7 +60,17 @@ def choose(rows: Rows, dim: int, bytes_per_row: float | None = None) -> Learner:
 
 @dataclass(eq=False)
 class Auto(Learner):
-    """Choose a learner by `choose`, then do as it does."""
+    """Choose a learner by `choose`, then do as it does.
+
+    Parameters
+    ----------
+    epochs : int, optional
+        Of an autoencoder.
+    bytes_per_row : float, optional
+        How long the message may be, for each row.
+    readable : bool, optional
+        Whether the message may be the columns themselves, in bins, for whoever holds it to read.
+    """
 
     name: ClassVar[str] = "auto"
     facts: ClassVar[Facts] = Facts(private=True, exports=True)
@@ -63,6 +78,7 @@ class Auto(Learner):
     coding: ClassVar[Coding | None] = MANY_VALUES
     epochs: int | None = None
     bytes_per_row: float | None = later()
+    readable: bool | None = later()
     chosen_: Learner | None = field(default=None, init=False, repr=False)
 
     def fit(
@@ -78,7 +94,7 @@ class Auto(Learner):
         if coded:
             self.chosen_ = Cooccurrence()
             return self.chosen_.fit(rows, dim, rng, device, coded)
-        self.chosen_ = choose(rows, dim, self.bytes_per_row)
+        self.chosen_ = choose(rows, dim, self.bytes_per_row, bool(self.readable))
         if isinstance(self.chosen_, Autoencoder):
             self.chosen_.epochs = self.epochs
         return self.chosen_.fit(rows, dim, rng, device, **progress_for(self.chosen_.fit, progress))

@@ -57,6 +57,9 @@ LEARNERS: Registry[Any, Facts] = Registry(
 OURS = tuple(LEARNERS.built_in)
 
 
+UNREADABLE = tuple(name for name in OURS if not LEARNERS.facts(name).readable)
+
+
 def private_ones() -> str:
     """Return the learners that can keep a privacy budget, as a choice."""
     return LEARNERS.which("private")
