@@ -171,8 +171,8 @@ def test_more_bytes_tell_more():
     assert kept[-1] > 2 * kept[0]
 
 
-def test_many_rows_are_looked_at_in_batches(monkeypatch):
-    monkeypatch.setattr(cells, "MANY", 1000)
+def test_of_many_rows_k_means_looks_at_a_sample(monkeypatch):
+    monkeypatch.setattr(cells, "MOST_POINTS", 1000)
     rows = mixed(3000)
     values = fitted(Cells(cells=32), rows).transform(rows, CPU)
     assert 8 < len(np.unique(values, axis=0)) <= 32

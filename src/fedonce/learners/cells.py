@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from math import ceil
 from typing import ClassVar
@@ -21,7 +22,7 @@ from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
 from fedonce.training.threads import threads_for
 
-MANY = 100_000  # distinct rows from which on k-means looks at batches
+MOST_POINTS = 20_000  # distinct rows that k-means looks at
 MOST_ITERATIONS = 50
 BASE_DIM = 32  # principal coordinates in which rows are compared
 SMALLEST_PATCH_IMAGE = 10  # pixels per side
@@ -30,7 +31,7 @@ LEVELS = 255  # of a coordinate of a centre
 ENOUGH = 0.98  # share of the centres' spread that the coordinates that are sent must keep
 WORTH = 0.15  # bytes per row that another layer of cells needs at least, to be worth its centres
 CLOSE = 0.995  # of the bytes allowed, as sizes are estimates
-FEWER = 2 / 3  # cells, where the bytes do not allow as many
+FEWER, AS_MUCH = 2 / 3, 1.15  # cells, where the bytes do not allow as many; by a step that saves about so much
 MOST_CELLS = 4096
 
 Centres = NDArray[np.float32]
@@ -129,9 +130,11 @@ class Cells(Learner):
             if inside and not np.ptp(which):
                 return None
             sent = self._coordinates(layer.centres, dim)
-            if self._size((*self.layers_, layer), [*inside, which], sent) <= budget:
+            size = self._size((*self.layers_, layer), [*inside, which], sent)
+            if size <= budget:
                 return layer
-            many = min(many - 1, ceil(min(many, len(centres)) * FEWER))
+            steps = int(np.clip(np.log(size / budget) / np.log(AS_MUCH), 1, 4))
+            many = min(many - 1, ceil(min(many, len(centres)) * FEWER**steps))
         return None if self.layers_ else Layer(left.mean(axis=0, keepdims=True))
 
     def _size(self, layers: tuple[Layer, ...], inside: list[NDArray[np.intp]], sent: int) -> float:
@@ -260,27 +263,37 @@ class Layer:
 
 def find_cells(rows: Rows, many: int, least: int, seed: int) -> Centres:
     """Return the centres of at most so many cells, each the nearest of at least `least` rows."""
-    from sklearn.cluster import KMeans, MiniBatchKMeans
-
     points, weight = _distinct(rows)
-    if len(points) <= many:
-        centres = points
-    else:
-        kind = KMeans if len(points) <= MANY else MiniBatchKMeans
-        batches = {} if kind is KMeans else {"batch_size": 8192}
-        model = kind(many, n_init=1, max_iter=MOST_ITERATIONS, random_state=seed, **batches)
-        with threads_for(0):  # several threads add up in any order: the same rows would not give the same cells
-            centres = model.fit(points, sample_weight=weight).cluster_centers_.astype(np.float32)
+    centres = points if len(points) <= many else _kmeans(points, weight, many, seed)
+    which = nearest(points, centres)
     while True:
-        which = nearest(rows, centres)
-        counts = np.bincount(which, minlength=len(centres))
+        counts = np.bincount(which, weight, len(centres))
         small = np.flatnonzero(counts < least)
         if not len(small) or len(centres) == 1:
-            break
+            return centres
         # The smaller half of those that are too small: their rows may make the others large enough.
-        gone = small[np.argsort(counts[small], kind="stable")][: max(1, len(small) // 2)]
-        centres = np.delete(centres, gone[: len(centres) - 1], axis=0)
-    return centres
+        gone = small[np.argsort(counts[small], kind="stable")][: max(1, len(small) // 2)][: len(centres) - 1]
+        kept, lost = np.setdiff1d(np.arange(len(centres)), gone), np.isin(which, gone)
+        centres, which = centres[kept], np.searchsorted(kept, which)
+        which[lost] = nearest(points[lost], centres)  # all others stay with the centre that they have
+
+
+def _kmeans(points: Rows, weight: NDArray[np.intp] | None, many: int, seed: int) -> Centres:
+    """Return centres by k-means, of a sample of the rows where there are more than it needs."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    if len(points) > MOST_POINTS:
+        some = np.sort(np.random.default_rng(seed).choice(len(points), MOST_POINTS, replace=False))
+        points, weight = points[some], None if weight is None else weight[some]
+    model = KMeans(many, n_init=1, max_iter=MOST_ITERATIONS, random_state=seed)
+    with (
+        threads_for(0),
+        warnings.catch_warnings(),
+    ):  # threads add up in any order: the same rows would not give the same cells
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer cells than were asked for
+        found = model.fit(points, sample_weight=weight).cluster_centers_.astype(np.float32)
+    return np.unique(found, axis=0)
 
 
 def _distinct(rows: Rows) -> tuple[Rows, NDArray[np.intp] | None]:
