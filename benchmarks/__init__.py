@@ -52,6 +52,10 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         "times the guests' learning side by side, without the host's training",
         ("fedonce.data.table", "fedonce.engine.local"),
     ),
+    "speed/coders.py": (
+        "hands the integers of a message to other compressors",
+        ("fedonce.messages.codecs.integers", "fedonce.messages.codecs.packing"),
+    ),
     "speed/quickstart.py": ("times the guests' learning apart from the host's", ("fedonce.engine.local",)),
     "speed/dpsgd.py": (
         "times one step of the training loop",

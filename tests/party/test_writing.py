@@ -23,6 +23,11 @@ def test_integers_are_coded_and_floats_are_not(bits, kind):
     assert type(writing.public(find(bits), 3.0, 6)) is kind
 
 
+def test_so_many_columns_that_reading_them_would_take_long_stay_plain():
+    assert type(writing.public(find(8), 3.0, 2**16)) is Coded8
+    assert type(writing.public(find(8), 3.0, 2**16 + 1)) is find(8)
+
+
 def test_what_is_sent_is_what_plain_integers_say():
     plain = find(8).fit(ROWS)
     coded = writing.fitted(find(8), ROWS, PCA(), None)

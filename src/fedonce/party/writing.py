@@ -9,7 +9,7 @@ from fedonce.errors import parameter_error
 from fedonce.learners import Learner
 from fedonce.messages.codecs import Codec, Coded
 from fedonce.messages.codecs.budget import within
-from fedonce.messages.codecs.coded import coded_by
+from fedonce.messages.codecs.coded import COLUMNS_LIMIT, coded_by
 from fedonce.training.loop import Rows
 
 LEAST_BITS = 8  # where it is told bytes
@@ -32,12 +32,16 @@ def fitted(encoding: type[Codec], values: Rows, learner: Learner | None, bytes_p
         steps = within(values, bytes_per_row)
     if steps is not None and int(steps.levels.max()) < 2**encoding.bits:
         return coded_by(steps)
-    return encoding.fit(values).coded
+    return _shortest(encoding.fit(values), values.shape[1])
 
 
 def public(encoding: type[Codec], bound: float, dim: int) -> Codec:
     """Return the codec for values within bounds that are known without looking at a row."""
-    return encoding.public(bound, dim).coded
+    return _shortest(encoding.public(bound, dim), dim)
+
+
+def _shortest(codec: Codec, dim: int) -> Codec:
+    return codec.coded if dim <= COLUMNS_LIMIT else codec
 
 
 def written(codec: Codec | None, learner: Learner, rows: Rows, values: Rows, device: torch.device) -> Rows:

@@ -150,6 +150,15 @@ def test_steps_of_another_shape_are_refused(steps):
         Coded4.restore({"steps": np.asarray(steps)}, 3, MessageError)
 
 
+def test_more_columns_than_can_be_read_in_no_time_are_refused():
+    shared = np.array([[0], [1], [1], [0]], np.float32)
+    assert Coded4.restore({"steps": shared}, 2**16, MessageError).steps.layers == 1
+    with pytest.raises(MessageError, match="65,537 columns of coded integers, and 65,536 are the most"):
+        Coded4.restore({"steps": shared}, 2**16 + 1, MessageError)
+    with pytest.raises(MessageError, match="80,000 columns"):
+        Coded4.restore({"steps": np.ones((4, 80_000), np.float32)}, 20_000, MessageError)
+
+
 def test_more_layers_than_there_may_be_are_refused():
     with pytest.raises(MessageError, match="5 layers, and 4 are the most"):
         Coded4.restore({"steps": np.hstack([good()[:, :3]] * 5)}, 3, MessageError)

@@ -14,7 +14,7 @@ from fedonce.messages.codecs.packing import most_bytes, most_memory, pack, unpac
 from fedonce.messages.codecs.scale import Scale, n_scales
 from fedonce.messages.codecs.steps import MOST_LAYERS, Steps
 
-GROUPS_LIMIT = 2**16
+COLUMNS_LIMIT = 2**16  # each is read on its own, which takes time: a short message may announce many
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,12 @@ class Coded(Codec):
         layers = found.shape[1] // dim if found.ndim == 2 and found.shape[1] >= dim else 1
         width = n_scales(dim) if layers == 1 and found.shape != (4, dim) else layers * dim
         expect(state, "steps", np.float32, (4, width), fail)
+        if layers * dim > COLUMNS_LIMIT:
+            raise fail(f"it has {layers * dim:,} columns of coded integers, and {COLUMNS_LIMIT:,} are the most")
         if layers > MOST_LAYERS:
             raise fail(f"its values have {layers} layers, and {MOST_LAYERS} are the most")
         low, step, levels, groups = found
-        for whole, most in ((levels, cls.levels()), (groups, min(width, GROUPS_LIMIT) - 1)):
+        for whole, most in ((levels, cls.levels()), (groups, width - 1)):
             if not ((whole >= 0) & (whole <= most) & (whole == np.floor(whole))).all():
                 raise fail("its steps are not as many as its bits allow, or belong to groups that there are not")
         if not (step > 0).all():
