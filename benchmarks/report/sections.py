@@ -13,6 +13,7 @@ from benchmarks.report import (
     times,
     unsupervised,
     varied,
+    whoever,
 )
 
 SECTIONS = {
@@ -22,6 +23,7 @@ SECTIONS = {
     "cifar10": communication.cifar10,
     "frontier": frontier.section,
     "few_bytes": few_bytes.section,
+    "whoever": whoever.section,
     "unsupervised": unsupervised.unsupervised,
     "host_models": host_models.section,
     "dimension": varied.dimension,
