@@ -31,7 +31,7 @@ LEVELS = 255  # of a coordinate of a centre
 ENOUGH = 0.98  # share of the centres' spread that the coordinates that are sent must keep
 WORTH = 0.15  # bytes per row that another layer of cells needs at least, to be worth its centres
 CLOSE = 0.995  # of the bytes allowed, as sizes are estimates
-FEWER, AS_MUCH = 2 / 3, 1.15  # cells, where the bytes do not allow as many; by a step that saves about so much
+FEWER = 2 / 3  # cells, where the bytes do not allow as many
 MOST_CELLS = 4096
 
 Centres = NDArray[np.float32]
@@ -130,11 +130,9 @@ class Cells(Learner):
             if inside and not np.ptp(which):
                 return None
             sent = self._coordinates(layer.centres, dim)
-            size = self._size((*self.layers_, layer), [*inside, which], sent)
-            if size <= budget:
+            if self._size((*self.layers_, layer), [*inside, which], sent) <= budget:
                 return layer
-            steps = int(np.clip(np.log(size / budget) / np.log(AS_MUCH), 1, 4))
-            many = min(many - 1, ceil(min(many, len(centres)) * FEWER**steps))
+            many = min(many - 1, ceil(min(many, len(centres)) * FEWER))
         return None if self.layers_ else Layer(left.mean(axis=0, keepdims=True))
 
     def _size(self, layers: tuple[Layer, ...], inside: list[NDArray[np.intp]], sent: int) -> float:
