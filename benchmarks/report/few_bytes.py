@@ -59,17 +59,40 @@ def section() -> str:
     return "\n\n".join(_section(each) for each in found())
 
 
-def _section(few: Few) -> str:
+def summary() -> str:
+    """Return a table of what a byte per row and guest, or less, is good for."""
+    rows = [[title(few.lines[0]), *row] for few in found() for row in _rows(few, most=1.0)]
+    return table(["data (parties)", *HEAD], rows)
+
+
+HEAD = (
+    "`bytes_per_row`",
+    "bytes per row and guest, all in",
+    "learner",
+    "host model",
+    "accuracy or error",
+    "seeds",
+    "SplitNN needs, times the bytes",
+)
+
+
+def _rows(few: Few, most: float) -> list[list[str]]:
+    """Return a row for each learner, host model and number of bytes, up to so many."""
     rows = []
     for learner, model, by_bytes in few.groups():
         for asked, runs in by_bytes:
+            if asked > most:
+                continue
             sent, mean = message_bytes(runs), float(np.mean([line["value"] for line in runs]))
             split = few.beside.split if few.beside is not None else []
             more = times(split, Point(sent, mean, 0.0, {}), runs[0]["metric"]) if split else "-"
             used = ", ".join(sorted({name for line in runs for name in line["learners"]}))
-            rows.append([f"{asked:g}", f"{sent:.2f}", f"{learner} ({used})" if learner == "auto" else learner])
-            rows[-1] += [model, mean_cell(runs), str(len(runs)), more]
-    head = ["bytes_per_row", "bytes per row and guest, all in", "learner", "host model", "accuracy or error", "seeds"]
+            what = f"{learner} ({used})" if learner == "auto" else learner
+            rows.append([f"{asked:g}", f"{sent:.2f}", what, model, mean_cell(runs), str(len(runs)), more])
+    return rows
+
+
+def _section(few: Few) -> str:
     name = title(few.lines[0])
     picture = f"![{name}: accuracy or error against bytes](results/{few.name}.png)"
-    return f"### {name}, few bytes\n\n{picture}\n\n{table([*head, 'SplitNN needs, times the bytes'], rows)}"
+    return f"### {name}, few bytes\n\n{picture}\n\n{table(list(HEAD), _rows(few, most=np.inf))}"

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.experiment import load
-from benchmarks.report import host_models, private, speed
+from benchmarks.report import few_bytes, host_models, private, speed, whoever
 from benchmarks.report.communication import summary
 from benchmarks.report.datasets import COMBINE, OURS, SOLO, datasets_table, splits_table
 from benchmarks.report.figures import TITLES, Line, better, look, mean_cell, pick, results, table, title
@@ -105,6 +105,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "validation": learners_table,
     "cells": cells_table,
     "strongest": host_models.strongest,
+    "few": few_bytes.summary,
+    "whoever": whoever.section,
     "datasets": datasets_table,
     "splits": splits_table,
     "compared": summary,
