@@ -53,10 +53,10 @@ class LearningOptions:
     def learning(self) -> Learning:
         """Return how the guest learns."""
         from fedonce.jobs import Learning
+        from fedonce.messages.codecs.budget import most_values
 
-        return Learning(
-            self.run, self.learner, self.dim, self.bits, self.epochs, self.noise, self.seed, self.bytes_per_row
-        )
+        dim = most_values(self.dim, self.bytes_per_row)
+        return Learning(self.run, self.learner, dim, self.bits, self.epochs, self.noise, self.seed, self.bytes_per_row)
 
 
 @dataclass(frozen=True)

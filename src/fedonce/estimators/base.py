@@ -25,6 +25,7 @@ from fedonce.hostmodels import HostModel
 from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import Learner
 from fedonce.messages import codecs
+from fedonce.messages.codecs.budget import most_values
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Guest, Host, check_labels, check_noise, purses, writing
 from fedonce.party.checks import check_bytes_per_row
@@ -206,7 +207,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         return Guest(
             name,
             of_guest(self.learner, name, "auto"),
-            of_guest(self.dim, name, 8),
+            most_values(of_guest(self.dim, name, 8), of_guest(self.bytes_per_row, name, None)),
             self.bits,
             of_guest(self.epochs, name, None),
             block.shape,
@@ -285,8 +286,8 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         for given in values(self.bytes_per_row):
             check_bytes_per_row(self._owner, given)
             writing.check_bits(self._owner, encoding, given)
-            if given is not None and (privacy.epsilon is not None or self.representation_noise):
-                wanted = "None with noise or a privacy budget; give dim and bits"
+            if given is not None and (privacy.epsilon is not None or self.representation_noise or self.rounds):
+                wanted = "None with noise, rounds or a privacy budget, whose values lie anywhere; give dim and bits"
                 raise parameter_error(self._owner, "bytes_per_row", wanted, given)
         pick_device(self.device, self._owner)
 

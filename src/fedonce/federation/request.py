@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.messages.codecs import BITS
+from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.envelope import Refusal, is_name, pack, read_header, unpack
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.rows.ids import RULES
@@ -185,9 +186,9 @@ def _check_settings(settings: Any) -> None:
             continue
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ValueError(f"{name} must be an integer from {low} to {high}")
-    most = settings.get("bytes_per_row", 1.0)
-    if isinstance(most, bool) or not isinstance(most, int | float) or not 0 < most < math.inf:
-        raise ValueError("bytes_per_row must be a number above 0")
+    most = settings.get("bytes_per_row", LEAST_BYTES)
+    if isinstance(most, bool) or not isinstance(most, int | float) or not LEAST_BYTES <= most <= MOST_BYTES:
+        raise ValueError(f"bytes_per_row must be a number from {LEAST_BYTES:g} to {MOST_BYTES:g}")
     if settings["bits"] not in BITS or not isinstance(settings["bits"], int):
         raise ValueError(f"bits must be one of {BITS}")
     noise = settings["noise"]

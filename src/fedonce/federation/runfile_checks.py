@@ -26,6 +26,7 @@ from fedonce.federation.tomlfile import (
 )
 from fedonce.hostmodels.names import HOST_MODELS
 from fedonce.messages.codecs import BITS
+from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.rows.alignment import REVEAL
 
@@ -53,7 +54,7 @@ LEARNING = {
     "bits": _BITS,
     "epochs": _EPOCHS,
     "noise": number(0, below=1e6),
-    "bytes_per_row": number(0, above=True, below=1024),
+    "bytes_per_row": number(LEAST_BYTES, below=MOST_BYTES),
 }
 KEYS = {
     "run": NAME,
@@ -173,6 +174,15 @@ def check_together(path: Path, content: Mapping[str, Any]) -> None:
     if rounds and noisy:
         raise InputError(
             f"{path}: there are rounds, and noise ({noisy[0]}); rounds send values without noise. Take one of them out."
+        )
+    lengths = [f"[guest.{name}]" for name in own if "bytes_per_row" in own[name]]
+    lengths += ["bytes_per_row"] if "bytes_per_row" in content else []
+    coarse = [content.get("bits", 8), *(each.get("bits", 8) for each in own.values())] != [8] * (1 + len(own))
+    if lengths and (noisy or rounds or budget or coarse):
+        what = "noise" if noisy else "rounds" if rounds else "[budget]" if budget else "bits other than 8"
+        raise InputError(
+            f"{path}: there are bytes per row ({lengths[0]}), and {what}; bytes per row are for the one message, of 8 bits and "
+            "without noise or a budget. Take one of them out."
         )
     weighed = [name for name in ("weight", "class_weight") if name in content]
     if weighed and (rounds or budget):

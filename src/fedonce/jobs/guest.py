@@ -20,6 +20,7 @@ from fedonce.errors import FedOnceWarning, InputError
 from fedonce.jobs.folders import check_folder
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
 from fedonce.jobs.tables import TableSource
+from fedonce.learners.names import LEARNERS
 from fedonce.messages.keys import PrivateKey, PublicKey, read_public, seal
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
@@ -103,8 +104,9 @@ class GuestReport:
     @property
     def warning(self) -> str | None:
         """A sentence where the message is to be read by design, one on columns that are as good as sent; None: neither."""
-        plain = self.party.learner.facts.readable and self.party.noise is None
-        told = [leakage.by_design(self.party.learner_name) if plain else None, leakage.warning(self.rebuilt)]
+        name = self.party.learner_name
+        plain = name in LEARNERS and LEARNERS.facts(name).readable and self.party.noise is None
+        told = [leakage.by_design(name) if plain else None, leakage.warning(self.rebuilt)]
         return " ".join(filter(None, told)) or None
 
     def leaving(self) -> dict[str, Any]:

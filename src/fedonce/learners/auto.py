@@ -25,7 +25,7 @@ from fedonce.privacy.budget import Purse, Task
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
-from fedonce.training.stored import later
+from fedonce.training.stored import added_later
 
 SMALLEST_PATCH_IMAGE = 10  # pixels per side
 LEAST_PATCH_DIM = 16  # with fewer values PCA is as good or better
@@ -33,6 +33,7 @@ ENOUGH_VARIANCE = (
     0.5  # share of the variance that PCA must keep to be chosen: an autoencoder costs a hundred times as much
 )
 FEW_BYTES = 1.0  # per row: below, cells say more than principal components that are rounded so much
+CENTRES = 500  # bytes of a message from which on there is room for where cells are
 CHOICES: dict[str, type[Learner]] = {
     kind.name: kind for kind in (PCA, Autoencoder, Patches, Cells, Quantiles, Cooccurrence)
 }
@@ -50,8 +51,8 @@ def choose(rows: Rows, dim: int, bytes_per_row: float | None = None, readable: b
     if readable and rows.ndim == 2 and len(rows) >= Quantiles.least:
         return Quantiles(bytes_per_row=bytes_per_row)
     if bytes_per_row is not None and rows.ndim == 2:
-        few = bytes_per_row < FEW_BYTES and len(rows) >= Cells.least
-        return Cells(bytes_per_row=bytes_per_row) if few else PCA(bytes_per_row)
+        few = bytes_per_row < FEW_BYTES and len(rows) * bytes_per_row >= CENTRES
+        return Cells(bytes_per_row=bytes_per_row, together=True) if few else PCA(bytes_per_row)
     if rows.ndim == 4:
         return Patches() if min(rows.shape[2:]) >= SMALLEST_PATCH_IMAGE and dim >= LEAST_PATCH_DIM else PCA()
     _, variances, _, total = principal(rows, dim)
@@ -67,7 +68,7 @@ class Auto(Learner):
     epochs : int, optional
         Of an autoencoder.
     bytes_per_row : float, optional
-        How long the message may be, for each row.
+        Bytes that a row's values may take in the message, on average.
     readable : bool, optional
         Whether the message may be the columns themselves, in bins, for whoever holds it to read.
     """
@@ -77,8 +78,8 @@ class Auto(Learner):
     bound: ClassVar[float] = PCA.bound
     coding: ClassVar[Coding | None] = MANY_VALUES
     epochs: int | None = None
-    bytes_per_row: float | None = later()
-    readable: bool | None = later()
+    bytes_per_row: float | None = added_later()
+    readable: bool | None = added_later()
     chosen_: Learner | None = field(default=None, init=False, repr=False)
 
     def fit(

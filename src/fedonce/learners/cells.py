@@ -20,6 +20,7 @@ from fedonce.messages.codecs.packing import estimate
 from fedonce.messages.codecs.steps import MOST_LAYERS, Steps, in_layers
 from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
+from fedonce.training.stored import added_later
 from fedonce.training.threads import threads_for
 
 MOST_POINTS = 20_000  # distinct rows that k-means looks at
@@ -60,7 +61,7 @@ class Cells(Learner):
         Whether to send where cells are. If not, the message has their numbers alone, in their order along the first principal
         direction, in one layer.
     bytes_per_row : float, optional
-        How long the message may be, for each row.
+        Bytes that a row's values may take in the message, on average.
     """
 
     name: ClassVar[str] = "cells"
@@ -70,7 +71,7 @@ class Cells(Learner):
     layers: int | None = None
     together: bool = False
     centres: bool = True
-    bytes_per_row: float | None = None
+    bytes_per_row: float | None = added_later()
     base_: Learner | None = field(default=None, init=False, repr=False)
     layers_: tuple[Layer, ...] = field(default=(), init=False, repr=False)
     dim_: int = field(default=0, init=False, repr=False)  # coordinates that are sent

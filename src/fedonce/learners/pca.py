@@ -23,7 +23,7 @@ from fedonce.messages.codecs.steps import Steps
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
-from fedonce.training.stored import later
+from fedonce.training.stored import added_later
 from fedonce.training.threads import product_work, threads_for
 
 BLOCK = 2**21  # numbers at a time in float64
@@ -98,13 +98,14 @@ class PCA(Learner):
     Parameters
     ----------
     bytes_per_row : float, optional
-        How long the message may be, for each row: directions in which rows differ by less than a step are left out.
+        Bytes that a row's values may take in the message, on average: directions in which rows differ by less than a step are
+        left out.
     """
 
     name: ClassVar[str] = "pca"
     facts: ClassVar[Facts] = Facts(trains=False, private=True, exports=True)
     bound: ClassVar[float] = 3.0
-    bytes_per_row: float | None = later()
+    bytes_per_row: float | None = added_later()
     steps_: Steps | None = field(default=None, init=False, repr=False)
     mean_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
     directions_: NDArray[np.float64] | None = field(default=None, init=False, repr=False)

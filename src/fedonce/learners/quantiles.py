@@ -18,6 +18,7 @@ from fedonce.messages.codecs.packing import estimate
 from fedonce.messages.codecs.steps import Codes, Steps
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
+from fedonce.training.stored import added_later
 
 BINS, MOST_BINS = 16, 256
 SAMPLE = 20_000  # rows by which bins are shared out
@@ -41,15 +42,15 @@ class Quantiles(Learner):
     least : int
         Fewest training rows in a bin; a smaller one is merged with its neighbour.
     bytes_per_row : float, optional
-        How long the message may be, for each row. The bins of the column that gains most per byte (of the variance of ranks) are
-        doubled, again and again; columns that are left with one bin are not sent.
+        Bytes that a row's values may take in the message, on average. The bins of the column that gains most per byte (of the
+        variance of ranks) are doubled, again and again; columns that are left with one bin are not sent.
     """
 
     name: ClassVar[str] = "quantiles"
     facts: ClassVar[Facts] = Facts(trains=False, exports=True, readable=True)
     bins: int | None = None
     least: int = 20
-    bytes_per_row: float | None = None
+    bytes_per_row: float | None = added_later()
     columns_: NDArray[np.int64] | None = field(default=None, init=False, repr=False)  # those that are sent
     edges_: Edges = field(default_factory=lambda: np.zeros((0, 0), np.float32), init=False, repr=False)
     groups_: NDArray[np.uint16] = field(default_factory=lambda: np.zeros(0, np.uint16), init=False, repr=False)

@@ -6,12 +6,12 @@ import numpy as np
 
 from fedonce.data.preparation import Public
 from fedonce.errors import parameter_error
+from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.envelope import is_name
 from fedonce.messages.names import check_name
 from fedonce.privacy.budget import Purse
 
 NOISE_LIMIT = 1e6
-LEAST_BYTES, MOST_BYTES = 0.05, 1024.0  # per row: less says nothing, more is a table
 
 
 def public_of(purse: Purse | None, public: Public | None) -> Public | None:

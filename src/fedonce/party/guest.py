@@ -20,7 +20,6 @@ from fedonce.errors import FedOnceWarning, InputError
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
 from fedonce.messages import codecs
-from fedonce.messages.codecs.budget import most_values
 from fedonce.messages.envelope import checksum
 from fedonce.messages.representation import Representation, row_digest
 from fedonce.party import saving, saving_guest, storage, writing
@@ -75,12 +74,8 @@ class Guest(GuestAttributes):
     reading : Reading, optional
         How its tables are read from files; kept with what it learns.
     bytes_per_row : float, optional
-        Bytes that a row's values may take in the message of the training, on average, instead of `dim` and `bits`: how many
-        values there are (16 or `dim` at most), and the bits of each, are then chosen by what they are worth.
-    random_state : int
-        Seed; together with the name it fixes all that the guest draws.
-    device : str
-        "cpu", "cuda" or "auto".
+        Bytes that a row's values may take in the message of the training, on average: how many of the `dim` values are sent,
+        and how finely each is rounded, is then chosen by what they are worth.
 
     Nothing of it can be assigned: `settings` is what it was given, `state` what it has learnt, and its attributes show both.
     """
@@ -109,9 +104,8 @@ class Guest(GuestAttributes):
         own = learners.make(learner, epochs, "Guest", bytes_per_row)
         check_bytes_per_row("Guest", bytes_per_row)
         writing.check_bits("Guest", encoding, bytes_per_row)
-        most = dim if not isinstance(dim, int | np.integer) else most_values(int(dim), bytes_per_row)
         late = (purse, public, naming, reading, bytes_per_row)
-        self._settings = GuestSettings(name, own, most, encoding, shape, run, noise, random_state, device, *late)
+        self._settings = GuestSettings(name, own, dim, encoding, shape, run, noise, random_state, device, *late)
         self._state = GuestState.before_learning(self._settings)
 
     @classmethod

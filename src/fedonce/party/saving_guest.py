@@ -39,16 +39,13 @@ def content(guest: GuestSettings, state: GuestState, leaving: Mapping[str, bytes
     owner = f"The learner {state.learner.name!r} of party {guest.name!r}"
     check_registered(LEARNERS, state.learner, owner, "learners")
     noise, tuned, naming = state.noise, state.fine_tuning, state.learnt_naming
-    learner = settings_of(state.learner, owner)
-    if learner.get("bytes_per_row", 0) is None:
-        del learner["bytes_per_row"]  # programs that read the folder's version may know no such setting
     settings = {
         "name": guest.name,
         "dim": int(guest.dim),
         "bits": guest.encoding.choice(),
         "run": guest.run,
         "random_state": int(guest.random_state),
-        "learner": {"name": state.learner.name, "settings": learner},
+        "learner": {"name": state.learner.name, "settings": settings_of(state.learner, owner)},
         "noise": None if noise is None else {"scale": noise.scale, "radius": noise.radius},
         "tuned": None if tuned is None else {"network": tuned.network is not None, "alone": tuned.alone},
         "ledger": None if guest.purse is None else ledger_json(guest.purse.ledger, [guest.name]),

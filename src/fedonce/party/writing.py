@@ -10,15 +10,19 @@ from fedonce.learners import Learner
 from fedonce.messages.codecs import Codec, Coded
 from fedonce.messages.codecs.budget import within
 from fedonce.messages.codecs.coded import COLUMNS_LIMIT, coded_by
+from fedonce.messages.codecs.integers import Integers4, Integers8
 from fedonce.training.loop import Rows
 
-LEAST_BITS = 8  # where it is told bytes
+CODED = (
+    Integers8,
+    Integers4,
+)  # encodings that are written in fewer bytes: of others one may rely on how they are written
 
 
 def check_bits(owner: str, encoding: type[Codec], bytes_per_row: float | None) -> None:
-    """Raise where values would be rounded more than the bytes ask for."""
-    if bytes_per_row is not None and encoding.bits < LEAST_BITS:
-        wanted = f"{LEAST_BITS} or more with bytes_per_row, by which each value gets the bits that it is worth"
+    """Raise where values would be written in another way than the bytes ask for."""
+    if bytes_per_row is not None and encoding is not Integers8:
+        wanted = "8 with bytes_per_row, by which each value gets the bits that it is worth, eight at most"
         raise parameter_error(owner, "bits", wanted, encoding.choice())
 
 
@@ -30,7 +34,7 @@ def fitted(encoding: type[Codec], values: Rows, learner: Learner | None, bytes_p
     steps = None if learner is None else learner.steps
     if steps is None and bytes_per_row is not None:
         steps = within(values, bytes_per_row)
-    if steps is not None and int(steps.levels.max()) < 2**encoding.bits:
+    if steps is not None and encoding in CODED and int(steps.levels.max()) < 2**encoding.bits:
         return coded_by(steps)
     return _shortest(encoding.fit(values), values.shape[1])
 
@@ -41,7 +45,7 @@ def public(encoding: type[Codec], bound: float, dim: int) -> Codec:
 
 
 def _shortest(codec: Codec, dim: int) -> Codec:
-    return codec.coded if dim <= COLUMNS_LIMIT else codec
+    return codec.coded if dim <= COLUMNS_LIMIT and type(codec) in CODED else codec
 
 
 def written(codec: Codec | None, learner: Learner, rows: Rows, values: Rows, device: torch.device) -> Rows:

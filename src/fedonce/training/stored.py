@@ -14,7 +14,7 @@ from fedonce.training.networks import NCF
 LATER = "later"  # in the metadata of a field that came after models without it were kept: None is not written down
 
 
-def later() -> Any:
+def added_later() -> Any:
     """Return the field of such a setting."""
     return field(default=None, metadata={LATER: True})
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fedonce.messages.codecs.packing import estimate
 from fedonce.messages.codecs.steps import Steps
 
+LEAST_BYTES, MOST_BYTES = 0.05, 1024.0  # per row: less says nothing, more is a table
 MOST_VALUES = 16  # per row, where bytes are given and no larger number of values
 SAMPLE = 20_000  # rows by which the length is sought
 TRIES = 18
