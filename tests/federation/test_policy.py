@@ -70,7 +70,7 @@ def test_the_commented_keys_can_be_set(write):
 
 
 def test_names_and_numbers_are_those_of_the_library():
-    assert Policy().learners == tuple(learners.LEARNERS.built_in)
+    assert {*Policy().learners, "quantiles"} == set(learners.LEARNERS.built_in)
     assert policies.ROUNDS_BITS == LEAST_BITS
 
 
@@ -331,3 +331,8 @@ def test_rounds():
         replace(ROUNDS, rounds={"rounds": 3}),
         "(budget), and rounds have neither",
     )
+
+
+def test_messages_that_can_be_read_are_for_guests_whose_policy_names_them():
+    refused(Policy(), replace(LEARN, learner="quantiles"), "the learner 'quantiles' is not allowed by shop")
+    assert Policy(learners=("quantiles",)).refusal(replace(LEARN, learner="quantiles"), COLUMNS) is None

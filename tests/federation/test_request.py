@@ -92,6 +92,7 @@ CHANGES = {
     "order": np.array([0], np.int64),
     "points": b"x",
     "plan": "{}",
+    "bytes_per_row": 3.0,
 }
 
 
@@ -229,3 +230,17 @@ def test_forged_arrays_are_refused(arrays):
 def test_what_is_forged_is_otherwise_fine():
     for what in WHATS:
         assert Request.from_bytes(forged({"what": what})).what == what
+
+
+@pytest.mark.parametrize("most", [0.05, 3, 1024.0])
+def test_bytes_per_row_travel(most):
+    asked = Request("bank", "shop", "churn", "learn", "0.6.0", bytes_per_row=most)
+    assert Request.from_bytes(asked.to_bytes()).bytes_per_row == most
+    assert asked.fingerprint != Request("bank", "shop", "churn", "learn", "0.6.0").fingerprint
+
+
+@pytest.mark.parametrize("most", [0, -1.0, 1e9, float("inf"), True, "3"])
+def test_bytes_per_row_that_cannot_be_meant(most):
+    asked = Request("bank", "shop", "churn", "learn", "0.6.0", bytes_per_row=most)
+    with pytest.raises(MessageError, match="bytes_per_row must be a number"):
+        Request.from_bytes(asked.to_bytes())

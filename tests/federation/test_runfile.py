@@ -62,6 +62,7 @@ def test_a_short_run_file(read, tmp_path):
         "bits": 8,
         "epochs": None,
         "noise": 0.0,
+        "bytes_per_row": None,
         "columns": None,
     }
 
@@ -100,8 +101,24 @@ def test_a_long_run_file(read, tmp_path):
     assert (run.secret, run.kit) == (tmp_path / "keys" / "secret.txt", tmp_path / "kits" / "bank")
     assert run.rounds_settings() == Rounds(rounds=2000)
     shop, telco = run.learn_settings("shop"), run.learn_settings("telco")
-    assert shop == {"learner": "pca", "dim": 4, "bits": 4, "epochs": 10, "noise": 0.0, "columns": ("visits", "spend")}
-    assert telco == {"learner": "nat", "dim": 6, "bits": 8, "epochs": 20, "noise": 0.0, "columns": None}
+    assert shop == {
+        "learner": "pca",
+        "dim": 4,
+        "bits": 4,
+        "epochs": 10,
+        "noise": 0.0,
+        "bytes_per_row": None,
+        "columns": ("visits", "spend"),
+    }
+    assert telco == {
+        "learner": "nat",
+        "dim": 6,
+        "bits": 8,
+        "epochs": 20,
+        "noise": 0.0,
+        "bytes_per_row": None,
+        "columns": None,
+    }
     for settings in (shop, telco):
         asked = Request("bank", "shop", run.run, "learn", "1", **settings)
         assert Request.from_bytes(asked.to_bytes()).settings == asked.settings
@@ -360,3 +377,26 @@ def test_how_much_rows_count_and_what_is_held_back(read):
 def test_weights_that_cannot_be_meant(read, more, said):
     with pytest.raises(InputError, match=said):
         read(SHORT + more)
+
+
+def test_bytes_per_row_and_the_values_that_a_policy_is_asked_about(read):
+    settings = read(SHORT + "bytes_per_row = 1").learn_settings("shop")
+    assert (settings["bytes_per_row"], settings["dim"]) == (1.0, 16)
+    assert read(SHORT + "bytes_per_row = 1\ndim = 32").learn_settings("shop")["dim"] == 32
+    assert read(SHORT + "[guest.shop]\nbytes_per_row = 0.5").learn_settings("shop")["bytes_per_row"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("bytes_per_row = 0.01", "'bytes_per_row' must be a number from 0.05"),
+        ("bytes_per_row = 1\nnoise = 0.5", "bytes per row (bytes_per_row), and noise"),
+        ("bytes_per_row = 1\nbits = 4", "bits other than 8"),
+        ("bytes_per_row = 1\nrounds = 3", "rounds"),
+        ("noise = 0.5\n[guest.shop]\nbytes_per_row = 1", "bytes per row ([guest.shop]), and noise"),
+    ],
+)
+def test_bytes_per_row_that_every_guest_would_refuse(read, more, said):
+    with pytest.raises(InputError) as caught:
+        read(SHORT + more)
+    assert said in str(caught.value)

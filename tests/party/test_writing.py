@@ -80,3 +80,21 @@ def test_a_guest_keeps_to_its_bytes_and_goes_on_so_when_it_is_loaded(tmp_path, l
     loaded = Guest.load(tmp_path / "shop")
     assert loaded.represent(ROWS[:50]).to_bytes() == guest.represent(ROWS[:50]).to_bytes()
     np.testing.assert_array_equal(loaded.represent(ROWS[:50]).values, message.values[:50])
+
+
+def test_a_guest_sends_no_more_values_than_it_is_told_whatever_the_bytes():
+    message = Guest("shop", "pca", dim=2, bytes_per_row=10).learn(ROWS)
+    assert message.dim == 2
+
+
+def test_floats_and_encodings_of_ones_own_are_written_as_asked():
+    assert type(writing.fitted(find(16), ROWS, fitted(Cells(cells=8)), None)) is Float16
+
+    class Mine(find(8)):
+        """An encoding of somebody's own."""
+
+        name = "mine"
+
+    assert type(writing.fitted(Mine, ROWS, fitted(Cells(cells=8)), None)) is Mine
+    with pytest.raises(ValueError, match="'bits' parameter of Guest must be 8 with bytes_per_row"):
+        Guest("shop", bits=16, bytes_per_row=1)

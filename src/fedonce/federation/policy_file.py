@@ -37,8 +37,9 @@ DEFAULT_POLICY = """\
 # min_columns = 3
 
 # How may be learnt, and how much may be sent for each row: the fewer values and bits, the less a message tells.
-# Learners of other packages must be installed here, too, and are allowed only where they are named.
-learners = @ours@   # "quantiles", whose messages can be read, only if you add it
+# Learners of other packages must be installed here, too, and are allowed only where they are named; so is "quantiles",
+# whose messages can be read.
+learners = @ours@
 max_dim = 16
 max_bits = 32
 max_epochs = 1000

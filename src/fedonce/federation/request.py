@@ -42,7 +42,7 @@ class Request:
         "learn", "represent" (rows to be predicted), "align" (which rows do we share?) or "rounds" (train on together).
     version : str
         The host's version of fedonce; the guest's must be the same.
-    learner, dim, bits, epochs, noise, bytes_per_row, seed
+    learner, dim, bits, epochs, noise, seed, bytes_per_row
         As for `Guest`, for "learn". `seed` None: the guest's own choice.
     columns : tuple of str, optional
         Columns of the guest to learn from; None: all that its policy allows.
@@ -75,7 +75,6 @@ class Request:
     bits: int = 8
     epochs: int | None = None
     noise: float = 0.0
-    bytes_per_row: float | None = None
     seed: int | None = None
     columns: tuple[str, ...] | None = None
     forms: tuple[str, ...] = ()
@@ -87,6 +86,7 @@ class Request:
     order: NDArray[np.int64] | None = field(default=None, repr=False)
     points: bytes | None = field(default=None, repr=False)
     plan: str | None = field(default=None, repr=False)
+    bytes_per_row: float | None = None
 
     @property
     def fingerprint(self) -> str:
