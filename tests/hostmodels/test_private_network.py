@@ -103,7 +103,9 @@ def test_what_the_host_composes_from_messages_is_what_was_spent():
     assert sorted(map(repr, model._host.ledger.entries)) == sorted(map(repr, model.ledger_.entries))
     for message in model.representations_.values():
         assert "PCA: second moments" in message.spent
-        np.testing.assert_array_equal(message.codec.scale.high, np.full(2, 3.0, np.float32))
+        steps = message.codec.steps
+        np.testing.assert_allclose(steps.low, np.full(2, -3.0))
+        np.testing.assert_allclose(steps.low + steps.step * steps.levels, np.full(2, 3.0), rtol=1e-6)
 
 
 def test_less_budget_is_more_noise():
@@ -121,7 +123,7 @@ def test_rows_do_not_change_scaling_or_ranges():
             (model._host if name == "party1" else model._guests[name]).preparation.steps[0] for model in (first, second)
         ]
         np.testing.assert_array_equal(steps[0].low, steps[1].low)
-    scales = [model.representations_["party2"].codec.scale.high for model in (first, second)]
+    scales = [model.representations_["party2"].codec.state()["steps"] for model in (first, second)]
     np.testing.assert_array_equal(*scales)
 
 

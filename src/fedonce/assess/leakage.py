@@ -30,7 +30,7 @@ SEARCHED = (
 )  # so that ten of them are known where a column has gaps; with more gaps it gets its own search
 MOST_CATEGORIES = 100
 COLUMNS_AT_ONCE = 64
-REMEDIES = ("dim", "bits", "noise", "drop")  # the parameters that `warning` is about
+REMEDIES = ("dim", "bits", "bytes_per_row", "noise", "drop")  # the parameters that `warning` is about
 PENALTY = 0.01  # of the ridge, on standardised values: little, as rows are many
 
 Floats = NDArray[np.float64]
@@ -315,5 +315,6 @@ def warning(found: Sequence[ColumnLeakage]) -> str | None:
     one = len(bad) == 1
     return (
         f"A plain attack rebuilds column{'' if one else 's'} {names} from the message with a score above {ALARMING:g}: send "
-        f"fewer values (dim) or bits (bits), add noise (noise), or leave the column{'' if one else 's'} out (drop)."
+        f"fewer values (dim), bits (bits) or bytes (bytes_per_row), add noise (noise), or leave the column{'' if one else 's'} "
+        "out (drop)."
     )

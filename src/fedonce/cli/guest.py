@@ -44,7 +44,10 @@ class LearningOptions:
     dim: Annotated[int, Training(help="Values per row.", min=1)] = 8
     bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8
     bytes_per_row: Annotated[
-        float | None, Training(help="Bytes that a row may take, instead of --dim and --bits: such as 0.5 or 3.")
+        float | None,
+        Training(
+            help="Bytes of a row's values, such as 0.5 or 3, instead of --dim (at most 16 values, or --dim if more) and --bits."
+        ),
     ] = None
     epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None
     noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0
