@@ -1,0 +1,45 @@
+"""Few bytes: tables of what messages of so many bytes are good for."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.report import few_bytes
+
+
+def line(most, value, sent, learner="auto", model="auto", seed=0):
+    return {
+        "data": "phishing",
+        "loader": {},
+        "division": {},
+        "config": {"model": model, "learner": learner, "bytes_per_row": most},
+        "learners": ["cells"] if most < 1 else ["pca"],
+        "host": "a",
+        "seed": seed,
+        "value": value,
+        "metric": "accuracy",
+        "parties": 3,
+        "rows": 100,
+        "bytes": sent,
+        "complete": True,
+    }
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    lines = [line(0.5, 90.0, 100), line(0.5, 92.0, 120, seed=1), line(3, 95.0, 400), line(0.5, 93.0, 90, "quantiles")]
+    monkeypatch.setattr(few_bytes, "results", lambda name: lines)
+    monkeypatch.setattr(few_bytes, "frontiers", list)
+
+
+def test_a_row_for_each_learner_and_number_of_bytes(measured):
+    rows = few_bytes.section().splitlines()
+    assert "| 0.5 | 0.55 | auto (cells) | auto | 91.00 ± 1.00 | 2 | - |" in rows
+    assert "| 3 | 2.00 | auto (pca) | auto | 95.00 | 1 | - |" in rows
+    assert "| 0.5 | 0.45 | quantiles | auto | 93.00 | 1 | - |" in rows
+
+
+def test_the_summary_has_a_byte_or_less(measured):
+    rows = few_bytes.summary().splitlines()[2:]
+    assert len(rows) == 2
+    assert all(row.startswith("| phishing (3) | 0.5 |") for row in rows)
