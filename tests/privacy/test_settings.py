@@ -103,7 +103,7 @@ def test_two_that_differ_are_refused(own, short):
 def test_whose_parameter_is_wrong_is_told():
     with pytest.raises(InputError, match="'delta' parameter of Me "):
         settings.resolve(Privacy(epsilon=1.0), SHORT | {"delta": 2.0}, "Me")
-    with pytest.raises(InputError, match="'delta' parameter of Me must be None without epsilon"):
+    with pytest.raises(InputError, match="'delta' parameter of Me must be left out without epsilon"):
         settings.resolve(None, SHORT | {"delta": 0.5}, "Me")
-    with pytest.raises(InputError, match="'clip' parameter of Privacy must be None without epsilon"):
+    with pytest.raises(InputError, match="'clip' parameter of Privacy must be left out without epsilon"):
         settings.resolve(Privacy(clip=1.0), SHORT, "Me")

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from fedonce.errors import InputError, parameter_error
-from fedonce.privacy.events import Event, Gaussian, SampledGaussian
+from fedonce.privacy.events import Event, Gaussian, Local, Noisy, SampledGaussian
 
 ACCOUNTANTS = ("pld", "rdp", "reference")
 DIVISIONS = ("moments", "simple")
@@ -57,15 +57,17 @@ def total(by_party: Sequence[Sequence[Event]], delta: float, accountant: str, di
 
 def epsilon(events: Sequence[Event], delta: float, accountant: str = "pld") -> float:
     """Return the least epsilon that the events keep with this delta."""
-    if not events:
-        return 0.0
-    if any(event.noise == 0 for event in events):
+    pure = sum(event.epsilon for event in events if isinstance(event, Local))  # what is pure adds up, whatever delta is
+    noisy = [event for event in events if not isinstance(event, Local)]
+    if not noisy:
+        return pure
+    if any(event.noise == 0 for event in noisy):
         return math.inf
-    return _price(tuple(_composed(events)), delta, accountant)
+    return pure + _price(tuple(_composed(noisy)), delta, accountant)
 
 
 @lru_cache(maxsize=1024)
-def _price(composed: tuple[Event, ...], delta: float, accountant: str) -> float:
+def _price(composed: tuple[Noisy, ...], delta: float, accountant: str) -> float:
     if accountant == "pld":
         return _pld(composed, delta)
     library = _library()
@@ -77,7 +79,7 @@ def _price(composed: tuple[Event, ...], delta: float, accountant: str) -> float:
     return float(np.min(book.rdp + math.log(1 / delta) / (book.orders - 1)))
 
 
-def _pld(events: Sequence[Event], delta: float) -> float:
+def _pld(events: Sequence[Noisy], delta: float) -> float:
     """Price by privacy loss distributions, on a grid as fine as memory and time allow.
 
     Rounding on the grid is upwards, so a coarser one costs a little more epsilon and is still sound.
@@ -93,14 +95,14 @@ def _pld(events: Sequence[Event], delta: float) -> float:
     return float(book.get_epsilon(delta))
 
 
-def _grid(events: Sequence[Event], spread: float) -> float:
+def _grid(events: Sequence[Noisy], spread: float) -> float:
     """Return the width of the grid's cells for losses of this spread: fine, as far as points and time are left."""
     steps = sum(event.steps for event in events if isinstance(event, SampledGaussian))
     wanted = float(np.clip(FINEST * math.sqrt(20_000 / max(steps, 1)), FINEST, COARSEST))  # rounding adds up over steps
     return max(wanted, 2 * spread / min(MOST_POINTS, MOST_WORK / len(events)))
 
 
-def _composed(events: Sequence[Event]) -> list[Event]:
+def _composed(events: Sequence[Noisy]) -> list[Noisy]:
     """Put equal steps together, and all plain Gaussian releases into one.
 
     Releases with noise s1, s2, ... are together exactly one with noise (s1^-2 + s2^-2 + ...)^-1/2, also where later ones are
@@ -111,11 +113,11 @@ def _composed(events: Sequence[Event]) -> list[Event]:
     for event in events:
         if isinstance(event, SampledGaussian):
             steps[event.noise, event.rate] += event.steps
-    sampled: list[Event] = [SampledGaussian(noise, rate, count) for (noise, rate), count in steps.items()]
+    sampled: list[Noisy] = [SampledGaussian(noise, rate, count) for (noise, rate), count in steps.items()]
     return [*([Gaussian(strength**-0.5)] if strength else []), *sampled]
 
 
-def _as_library_event(events: Sequence[Event]) -> Any:
+def _as_library_event(events: Sequence[Noisy]) -> Any:
     library = _library()
     parts = []
     for event in events:

@@ -186,7 +186,7 @@ def _check_kinds(plan: Plan, name: str) -> None:
     kinds = {
         (entry.party if apart else "", entry.event.noise, getattr(entry.event, "rate", 1.0))
         for entry in plan.entries
-        if isinstance(entry.event, SampledGaussian) or (apart and entry.event is not None)
+        if isinstance(entry.event, SampledGaussian) or (apart and isinstance(entry.event, Gaussian))
     }
     if len(kinds) > KINDS_LIMIT:
         raise InputError(

@@ -1,7 +1,7 @@
-"""The two things a party does with its rows under a budget, as facts that an accountant can price.
+"""The things a party does with its rows, as facts that an accountant can price.
 
-Both add Gaussian noise to a sum over rows to which each row adds a vector of bounded norm. `noise` is the noise's standard
-deviation divided by that bound; 0 is no noise and no privacy.
+Two of them are done under a budget: both add Gaussian noise to a sum over rows to which each row adds a vector of bounded norm.
+`noise` is the noise's standard deviation divided by that bound; 0 is no noise and no privacy.
 """
 
 from __future__ import annotations
@@ -26,4 +26,12 @@ class SampledGaussian:
     steps: int
 
 
-Event = Gaussian | SampledGaussian
+@dataclass(frozen=True)
+class Local:
+    """Each row told by an answer of pure epsilon, whatever the row is; no budget: the row itself is what is told."""
+
+    epsilon: float
+
+
+Noisy = Gaussian | SampledGaussian  # under a budget
+Event = Noisy | Local

@@ -13,9 +13,10 @@ from typing import Any
 
 from fedonce.errors import MessageError
 from fedonce.privacy import accountants
-from fedonce.privacy.events import Event, Gaussian, SampledGaussian
+from fedonce.privacy.events import Event, Gaussian, Local, SampledGaussian
 
 NOMINAL = "nominal epsilon"  # the mark of what was made without a sound guarantee
+LOCAL = "each row's values"
 EVENTS_LIMIT = 16  # events of one party in a message
 STEPS_LIMIT = 2 * 10**6  # of one event: the paper's longest training on a million rows has 1.3 million
 ALL_STEPS_LIMIT = 5 * 10**6  # of all events together: seconds to price
@@ -127,6 +128,12 @@ class Ledger:
         return "\n".join([*lines, total])
 
 
+def local(epsilons: Mapping[str, float | None]) -> Ledger | None:
+    """Return the ledger of parties that tell each row with an epsilon of its own; None: none does. What is pure has delta 0."""
+    lines = [Entry(party, LOCAL, Local(epsilon)) for party, epsilon in epsilons.items() if epsilon is not None]
+    return Ledger(0.0, "pure", "simple", lines) if lines else None
+
+
 def _cell(value: Any, name: str) -> str:
     if value is None:
         return "" if name == "party alone" else "-"
@@ -135,7 +142,7 @@ def _cell(value: Any, name: str) -> str:
 
 def describe(event: Event | None) -> dict[str, Any]:
     """Return an event's numbers by name."""
-    if event is None:
+    if event is None or isinstance(event, Local):
         return {"noise": None, "sampling": None, "steps": None}
     if isinstance(event, Gaussian):
         return {"noise": event.noise, "sampling": None, "steps": event.times}

@@ -85,17 +85,26 @@ class SecretRandom:
         return positions[positions < n_rows].astype(np.intp)
 
 
-def normals_by_name(key: bytes, names: Iterable[bytes], count: int) -> NDArray[np.float64]:
-    """Return `count` standard normal numbers for each name, (names, count): always the same for the same key and name.
+def uniforms_by_name(key: bytes, names: Iterable[bytes], count: int) -> NDArray[np.float64]:
+    """Return `count` numbers from (0, 1) for each name, (names, count): always the same for the same key and name.
 
     Whoever does not have the key cannot tell them from numbers drawn at random: HMAC-SHA-256 makes a seed of the name, SHAKE-256
-    as many bytes of the seed as are needed, and Box and Muller's method normal numbers of the bytes.
+    as many bytes of the seed as are needed.
     """
-    half = (count + 1) // 2
     seeds = (hmac.digest(key, name, "sha256") for name in names)
-    even = _uniforms(b"".join(hashlib.shake_256(seed).digest(16 * half) for seed in seeds)).reshape(-1, 2, half)
-    radius, angle = np.sqrt(-2 * np.log(even[:, 0])), (2 * math.pi) * even[:, 1]
-    return np.hstack([radius * np.cos(angle), radius * np.sin(angle)])[:, :count]
+    return _uniforms(b"".join(hashlib.shake_256(seed).digest(8 * count) for seed in seeds)).reshape(-1, count)
+
+
+def normals_of(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return as many standard normal numbers as there are numbers from (0, 1) in a row, an even number, by Box and Muller."""
+    half = uniforms.shape[1] // 2
+    radius, angle = np.sqrt(-2 * np.log(uniforms[:, :half])), (2 * math.pi) * uniforms[:, half : 2 * half]
+    return np.hstack([radius * np.cos(angle), radius * np.sin(angle)])
+
+
+def normals_by_name(key: bytes, names: Iterable[bytes], count: int) -> NDArray[np.float64]:
+    """Return `count` standard normal numbers for each name, (names, count): always the same for the same key and name."""
+    return normals_of(uniforms_by_name(key, names, count + count % 2))[:, :count]
 
 
 def _uniforms(raw: bytes) -> NDArray[np.float64]:

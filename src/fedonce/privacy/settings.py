@@ -208,7 +208,7 @@ def _check(given: Mapping[str, Any], owner: str) -> None:
 def _refuse_without_epsilon(given: Mapping[str, Any], owner: str) -> None:
     for name in NEED_EPSILON:
         if given.get(name) is not None:
-            wanted = "None without epsilon: there is no privacy budget that it could belong to"
+            wanted = "left out without epsilon: there is no privacy budget that it could belong to"
             raise parameter_error(owner, name, wanted, given[name])
 
 
