@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedonce import Guest, MessageError, Representation
-from fedonce.assess.inspection import fewest_alike, inspect
+from fedonce.assess.inspection import inspect, rows_alike
 from fedonce.data.preparation import Public
 from fedonce.data.table import Table
 from fedonce.jobs.settings import purse
@@ -42,6 +42,14 @@ def message(table):
     return Guest("shop", "pca", 3, run="spring", naming=Naming("keyed", SECRET, ("trim",))).learn(table)
 
 
+@pytest.mark.parametrize(("learner", "how"), [("cells", "subset selection"), ("pca", "PrivUnit")])
+def test_a_local_epsilon_is_told(table, tmp_path, learner, how):
+    guest = Guest("shop", learner, 2, naming=Naming("keyed", SECRET), local_epsilon=1.5)
+    told = inspect(guest.learn(table).to_file(tmp_path / "m.fedonce"))
+    assert told["local epsilon"].startswith(f"1.5 for each row, pure, by {how}")
+    assert told["noise"] == "none"
+
+
 def test_everything_that_leaves_is_told(message, tmp_path):
     path = message.to_file(tmp_path / "m.fedonce")
     told = inspect(path)
@@ -49,6 +57,7 @@ def test_everything_that_leaves_is_told(message, tmp_path):
         "file": str(path),
         "bytes": path.stat().st_size,
         "payload bytes": message.payload_bytes,
+        "bytes per row": float(f"{message.payload_bytes / len(message.values):.3g}"),
         "id bytes": 320,
         "run": "spring",
         "party": "shop",
@@ -56,10 +65,12 @@ def test_everything_that_leaves_is_told(message, tmp_path):
         "rows present": 40,
         "values per row": 3,
         "bits per value": f"8, coded: {message.payload_bytes / 15:.2g} on average",
-        "rows with the same values": "at least 1",
+        "different rows of values": f"{len(message.values)}; {len(message.values)} rows share theirs with no other",
         "learner": "pca",
+        "readable": "not by design; what an attack rebuilds is told by `fedonce guest fit`",
         "model": message.model,
         "noise": "none",
+        "local epsilon": "none",
         "privacy spent": "none stated: no privacy guarantee",
         "ids": f"keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret {fingerprint(SECRET)}; normalised: trim",
         "rows digest": message.rows,
@@ -75,27 +86,43 @@ def test_how_many_rows_share_their_values_is_told(tmp_path):
     for least in (7, 30):
         path = Guest("shop", Cells(cells=40, least=least), 3).learn(rows).to_file(tmp_path / "m")
         counts = np.unique(Representation.from_file(path).values, axis=0, return_counts=True)[1]
-        found[least] = inspect(path)["rows with the same values"]
-        assert found[least] == f"at least {counts.min()}"
+        found[least] = inspect(path)["different rows of values"]
+        assert found[least] == f"{len(counts)}; each is that of {counts.min()} rows or more"
         assert counts.min() >= least
     assert found[7] != found[30]
     nobody = Guest("shop", "pca", 2)
     nobody.learn(rows)
-    assert inspect(nobody.represent(rows[:0]).to_file(tmp_path / "none"))["rows with the same values"] == "no rows"
+    assert inspect(nobody.represent(rows[:0]).to_file(tmp_path / "none"))["different rows of values"] == "no rows"
 
 
 @pytest.mark.parametrize(
-    ("values", "fewest"),
+    ("values", "counts"),
     [
-        ([[1, 2], [1, 2], [2, 1], [2, 1], [2, 1]], 2),
-        ([[0, -0.0], [-0.0, 0], [0, 0]], 3),
-        ([[1, 2], [2, 1], [1, 1], [2, 2]], 1),
-        ([[3]], 1),
-        ([], 0),
+        ([[1, 2], [1, 2], [2, 1], [2, 1], [2, 1]], [2, 3]),
+        ([[0, -0.0], [-0.0, 0], [0, 0]], [3]),
+        ([[1, 2], [2, 1], [1, 1], [2, 2]], [1, 1, 1, 1]),
+        ([[3]], [1]),
+        ([], []),
     ],
 )
-def test_the_fewest_rows_that_are_alike(values, fewest):
-    assert fewest_alike(np.array(values, np.float32).reshape(len(values), -1 if values else 2)) == fewest
+def test_how_many_rows_are_alike(values, counts):
+    found = rows_alike(np.array(values, np.float32).reshape(len(values), -1 if values else 2))
+    assert sorted(found.tolist()) == counts
+
+
+def test_layers_and_messages_that_are_to_be_read_are_told(tmp_path):
+    rows = np.random.default_rng(0).standard_normal((400, 5)).astype(np.float32)
+    layered = inspect(Guest("shop", Cells(cells=8, least=5, layers=2), 3).learn(rows).to_file(tmp_path / "m"))
+    assert layered["layers"] == "2, which add up to the values"
+    assert layered["readable"].startswith("not by design")
+    read = Guest("shop", "quantiles", 3).learn(rows)
+    told = inspect(read.to_file(tmp_path / "m"))
+    assert told["readable"] == "BY DESIGN: quantiles, the columns themselves in bins"
+    assert told["bytes per row"] == pytest.approx(read.payload_bytes / 400, rel=0.01)
+    assert "layers" not in told
+    blurred = inspect(Guest("shop", "quantiles", 3, noise=0.1).learn(rows).to_file(tmp_path / "m"))
+    assert "BY DESIGN" in blurred["readable"]
+    assert "blurred by the noise" in blurred["readable"]
 
 
 @pytest.mark.parametrize(("form", "said"), [("plain", "every id can be read"), ("hashed", "CAN GUESS THEM")])

@@ -59,6 +59,7 @@ class Findings:
                     "accuracy": each.accuracy,
                     **{f"{attack}: area": each.area(attack) for attack in each.curves},
                     **{f"{attack}: found at 1 % false": each.caught(attack) for attack in each.curves},
+                    **{f"{attack}: found at 0.1 % false": each.caught(attack, 0.001) for attack in each.curves},
                 }
                 for each in self.memberships
             ],
@@ -79,8 +80,9 @@ class Findings:
         ]
         told += [
             f"membership, {each.model}: area under the curve {each.area('loss'):.3f} by loss, "
-            f"{each.area('likelihood ratio'):.3f} by likelihood ratio "
-            f"(0.5 is guessing); accuracy on rows not trained on {100 * each.accuracy:.1f} %"
+            f"{each.area('likelihood ratio'):.3f} by likelihood ratio, {each.area('RMIA'):.3f} by RMIA (0.5 is guessing); "
+            f"members found at 1 % and 0.1 % of false alarms by RMIA {100 * each.caught('RMIA'):.1f} % and "
+            f"{100 * each.caught('RMIA', 0.001):.1f} %; accuracy on rows not trained on {100 * each.accuracy:.1f} %"
             for each in self.memberships
         ]
         return [
@@ -195,11 +197,11 @@ def write(findings: Findings, folder: Path) -> Path:
 
 
 def plot(memberships: list[Membership]) -> Any:
-    """Draw the curves of the membership test, both attacks side by side."""
+    """Draw the curves of the membership test, the attacks side by side."""
     from matplotlib.figure import Figure
 
     attacks = list(memberships[0].curves)
-    figure = Figure(figsize=(9.5, 4.4), layout="constrained")
+    figure = Figure(figsize=(4.75 * len(attacks), 4.4), layout="constrained")
     for axes, attack in zip(figure.subplots(1, len(attacks)), attacks, strict=True):
         for each, colour in zip(memberships, ("#bc4c00", "#0969da", "#1a7f37"), strict=False):
             false, true = each.curves[attack]

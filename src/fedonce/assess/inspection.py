@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.errors import MessageError
+from fedonce.learners.names import LEARNERS
 from fedonce.messages import envelope
 from fedonce.messages.codecs import Coded
 from fedonce.messages.keys import PrivateKey, PublicKey, signed_by, unseal
@@ -132,6 +133,7 @@ def describe_message(
         "file": path,
         "bytes": size,
         "payload bytes": message.payload_bytes,
+        "bytes per row": float(f"{message.payload_bytes / held:.3g}") if held else "no rows",
         "id bytes": message.id_bytes,
         "run": message.run,
         "party": message.party,
@@ -139,10 +141,13 @@ def describe_message(
         "rows present": held,
         "values per row": message.dim,
         "bits per value": _bits(message),
-        "rows with the same values": f"at least {fewest_alike(message.values)}" if held else "no rows",
+        **_layers(message),
+        "different rows of values": _shared(message.values) if held else "no rows",
         "learner": message.learner + (f" ({message.note})" if message.note else ""),
+        "readable": _readable(message),
         "model": message.model or "not told",
         "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",
+        "local epsilon": _local(message),
         "privacy spent": _spent(message),
         "ids": _ids(message),
         "rows digest": message.rows,
@@ -160,8 +165,32 @@ def _bits(message: Representation) -> int | str:
     return f"{message.bits}, coded: {8 * message.payload_bytes / size:.2g} on average"
 
 
-def fewest_alike(values: NDArray[np.float32]) -> int:
-    """Return of how many rows a row has the values, itself among them: of the row that shares them with the fewest.
+def _layers(message: Representation) -> dict[str, Any]:
+    """Return in how many layers values are written, where they are sums."""
+    layers = message.codec.steps.layers if isinstance(message.codec, Coded) else 1
+    return {"layers": f"{layers}, which add up to the values"} if layers > 1 else {}
+
+
+def _readable(message: Representation) -> str:
+    """Return whether the values are the columns themselves: of a learner that is known here, by its name in the message."""
+    name = message.learner
+    if name not in LEARNERS.built_in or not LEARNERS.facts(name).readable:
+        return "not by design; what an attack rebuilds is told by `fedonce guest fit`"
+    blurred = ", blurred by the noise, which hides single values and not what most rows have" if message.noise else ""
+    return f"BY DESIGN: {name}, the columns themselves in bins{blurred}"
+
+
+def _shared(values: NDArray[np.float32]) -> str:
+    """Return how many different rows of values there are, and how many rows have the rarest: of cells, their number."""
+    counts = rows_alike(values)
+    fewest = int(counts.min())
+    alone = int((counts == 1).sum())
+    rarest = f"{alone:,} rows share theirs with no other" if alone else f"each is that of {fewest:,} rows or more"
+    return f"{len(counts):,}; {rarest}"
+
+
+def rows_alike(values: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Return how many rows have the same values, for each of the different ones.
 
     Rows are compared by hashes of 64 bits whose key is drawn anew: whoever made the values cannot make hashes alike.
     """
@@ -173,7 +202,14 @@ def fewest_alike(values: NDArray[np.float32]) -> int:
             hashed ^= hashed >> np.uint64(shift)
             hashed *= np.uint64(factor)
         hashed ^= hashed >> np.uint64(31)
-    return int(np.unique(hashed, return_counts=True)[1].min(initial=len(values)))
+    return np.unique(hashed, return_counts=True)[1]
+
+
+def _local(message: Representation) -> str:
+    if message.local_epsilon is None:
+        return "none"
+    how = {"privunit": "PrivUnit on the unit sphere", "subset": "subset selection, a mark per value"}[message.mechanism]
+    return f"{message.local_epsilon:g} for each row, pure, by {how} (as the guest states it)"
 
 
 def _spent(message: Representation) -> str:

@@ -1,45 +1,93 @@
-"""What a message gives away: how well a plain attack rebuilds each raw column of a guest from the values that it sends.
+"""What a message gives away: attacks on the values that a guest sends, and a verdict in words on each of its columns.
 
-The attacker is assumed to know values and columns of some rows, and guesses the columns of the others: by ridge regression and by
-the nearest known rows, whichever does better. A cleverer attack may do better still; what these find, anybody finds.
+What these attacks find, anybody finds. What they do not find, a better one may: no verdict here means that a column is safe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.linalg import solve
-from sklearn.neighbors import NearestNeighbors
 
-from fedonce.data.table import Table, as_text
-from fedonce.errors import InputError
-from fedonce.training.threads import product_work, threads_for
+from fedonce.assess import mending
+from fedonce.assess.attacks import chosen
+from fedonce.assess.attacks.base import ALARMING, NOT_FOUND, READABLE, VERDICTS, Exposed, Finding
+from fedonce.assess.attacks.columns import TOO_FEW
+from fedonce.assess.attacks.known_rows import MOST_ROWS, ColumnLeakage, reconstruct
+from fedonce.data.table import Table
+from fedonce.errors import MessageError
+from fedonce.learners.names import LEARNERS
 
-ALARMING = 0.9
-MOST_ROWS = 20_000
-FEWEST_ROWS = 20  # known rows of a column, below which nothing is said
-TOO_FEW = f"fewer than {FEWEST_ROWS} known rows"
-NEIGHBOURS = 10
-SEARCHED = (
-    4 * NEIGHBOURS
-)  # so that ten of them are known where a column has gaps; with more gaps it gets its own search
-MOST_CATEGORIES = 100
-COLUMNS_AT_ONCE = 64
-REMEDIES = ("dim", "bits", "bytes_per_row", "noise", "drop")  # the parameters that `warning` is about
-PENALTY = 0.01  # of the ridge, on standardised values: little, as rows are many
+__all__ = [
+    "ALARMING",
+    "MOST_ROWS",
+    "REMEDIES",
+    "ColumnLeakage",
+    "ColumnVerdict",
+    "Leakage",
+    "by_design",
+    "reconstruct",
+    "what_leaks",
+]
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+REMEDIES = (
+    "dim",
+    "bits",
+    "bytes_per_row",
+    "noise",
+    "drop",
+    "learner",
+    "epsilon",
+)  # the parameters that `warning` is about
+REBUILDS = ("record",)  # of what is not about a column, this counts as rebuilt, too
+NEVER_SAFE = "Not by these attacks does not mean safe: a better attack, or one who knows more, may read it."
+
+
+def what_leaks(
+    values: NDArray[Any],
+    table: Table,
+    attacks: str | Iterable[object] = "quick",
+    seed: int = 0,
+    advise: bool = False,
+    **more: Any,
+) -> Leakage:
+    """Attack what a guest sends, and say what was found.
+
+    Parameters
+    ----------
+    values : array of shape (m, d)
+        The message's values: `Representation.values`.
+    table : Table
+        The columns of the same rows, in the same order.
+    attacks : "quick", "all", a name, or a list of names and Attack objects
+        Which attacks. Those that need what is not there are listed in the result.
+    seed : int
+        Of what the attacks draw.
+    advise : bool
+        Whether to try what would help, too.
+    **more
+        What else an attacker has, by the names of `fedonce.assess.attacks.Exposed`: `learner`, `second`, `ids`, ...
+    """
+    exposed = Exposed(values, table, **more)
+    findings: list[Finding] = []
+    untried: dict[str, tuple[str, ...]] = {}
+    for attack in chosen(attacks):
+        lacking = exposed.lacks(attack.facts)
+        if lacking:
+            untried[attack.name] = tuple(lacking)
+        else:
+            findings += attack.run(exposed, np.random.default_rng([seed, *attack.name.encode()]))
+    told = mending.advice(exposed, seed) if advise else ()
+    return Leakage(tuple(findings), untried, exposed.learner, table.names, told)
 
 
 @dataclass(frozen=True)
-class ColumnLeakage:
-    """How well one column was rebuilt on rows held back.
+class ColumnVerdict:
+    """What the attacks say of one column.
 
     Parameters
     ----------
@@ -47,274 +95,233 @@ class ColumnLeakage:
         Its name.
     kind : str
         "number", "date", "category" or "boolean".
-    score : float, optional
-        R² of numbers and dates, at least 0; accuracy of the others. None: it cannot be said, and `attack` says why.
-    guess : float
-        The score of who sees no message and names the mean, or the most common value.
-    attack : str
-        Which attack did best.
+    verdict : str
+        "readable", "partly" or "not by these attacks".
+    finding : Finding, optional
+        The attack that did it: the one who knew least where the column is readable, else the one who did best; None: no
+        score.
+    why : str
+        Why nothing can be said, where that is so.
     """
 
     column: Hashable
     kind: str
-    score: float | None
-    guess: float
-    attack: str
+    verdict: str
+    finding: Finding | None
+    why: str = ""
 
     @property
     def unknown(self) -> bool:
         """Whether nothing could be said of the column, as too few of its values are known."""
-        return self.score is None and self.attack == TOO_FEW
-
-    @property
-    def alarming(self) -> bool:
-        """Whether the column is as good as sent: above 0.9, and more than half of what guessing gets wrong is got right."""
-        return self.score is not None and self.score > max(ALARMING, (1 + self.guess) / 2)
+        return self.finding is None and self.why == TOO_FEW
 
     @property
     def gain(self) -> float:
-        """The part of what guessing gets wrong that the attack gets right; -1 where there is no score."""
-        if self.score is None:
-            return -1.0
-        return max(0.0, (self.score - self.guess) / (1 - self.guess)) if self.guess < 1 else 0.0
+        """The part of what guessing gets wrong that was got right; -1 where there is no score."""
+        return -1.0 if self.finding is None else self.finding.gain
 
-
-def reconstruct(values: NDArray[Any], table: Table, seed: int = 0) -> list[ColumnLeakage]:
-    """Attack a message: rebuild each column of a table from the values sent of the same rows, (m, d).
-
-    At most 20,000 rows are drawn, and a quarter of them is held back to score the attacks on.
-    """
-    values = np.asarray(values)
-    if values.ndim != 2 or len(values) != table.n_rows or not np.isfinite(values).all():
-        raise InputError(
-            f"The values must be finite numbers, one row for each of the table's {table.n_rows} rows. Got shape {values.shape}."
-        )
-    rows = np.random.default_rng(seed).permutation(len(values))[:MOST_ROWS]
-    n_held = len(rows) // 4
-    attacker = _Attacker(values[rows[n_held:]], values[rows[:n_held]])
-    found: list[ColumnLeakage] = []
-    with threads_for(product_work(values.shape[1], len(rows), max(values.shape[1], COLUMNS_AT_ONCE))):
-        for names, columns in _blocks(table, rows):
-            found += _rebuild(attacker, names, columns, n_held)
-    return found
-
-
-def _blocks(table: Table, rows: NDArray[np.intp]) -> Iterator[tuple[Sequence[Hashable], list[NDArray[Any]]]]:
-    """Yield the drawn rows of the table, a few columns at a time: names and columns."""
-    sample = None if table.matrix is None else table.matrix[rows]
-    if sparse.issparse(sample):
-        sample = sparse.csc_array(sample)
-    for start in range(0, len(table.names), COLUMNS_AT_ONCE):
-        chosen = slice(start, start + COLUMNS_AT_ONCE)
-        if sample is None:
-            columns = [np.asarray(column[rows]) for column in table.columns[chosen]]
-        else:
-            part = sample[:, chosen]
-            columns = list((part.toarray() if sparse.issparse(part) else np.asarray(part)).T)
-        yield table.names[chosen], columns
-
-
-def _rebuild(
-    attacker: _Attacker, names: Sequence[Hashable], columns: Sequence[NDArray[Any]], n_held: int
-) -> list[ColumnLeakage]:
-    """Attack a few columns; those of numbers without gaps together, the others one by one."""
-    goals = [_goal(name, column, n_held) for name, column in zip(names, columns, strict=True)]
-    whole = [goal for goal in goals if isinstance(goal, _Goal) and goal.told_rows is None]
-    together = attacker.guess(np.hstack([goal.told for goal in whole])) if whole else {}
-    found, position = [], 0
-    for goal in goals:
-        if isinstance(goal, ColumnLeakage):
-            found.append(goal)
-        elif goal.told_rows is None:
-            found.append(goal.judge({attack: guess[:, [position]] for attack, guess in together.items()}))
-            position += 1
-        else:
-            found.append(goal.judge(attacker.guess(goal.told, goal.told_rows, goal.held_rows)))
-    return found
-
-
-def _goal(name: Hashable, column: NDArray[Any], n_held: int) -> _Goal | ColumnLeakage:
-    """Take the drawn rows of a column, those held back first; where nothing can be said of it, say why."""
-    kind, known = _kind(column), _known(column)
-    held, told = column[:n_held][known[:n_held]], column[n_held:][known[n_held:]]
-    if known.sum() < FEWEST_ROWS or min(len(held), len(told)) < FEWEST_ROWS // 5:
-        return ColumnLeakage(name, kind, None, 0.0, TOO_FEW)
-    if kind in ("category", "boolean"):
-        codes, truth, classes = _codes(told, held)
-        if classes == 1:
-            return ColumnLeakage(name, kind, None, 0.0, "one value only")
-        return _Goal(name, kind, np.eye(classes)[codes], truth, known[n_held:], known[:n_held])
-    told, held = _scaled(told, held)
-    if not np.ptp(told) or not np.ptp(held):
-        return ColumnLeakage(name, kind, None, 0.0, "one value only")
-    gaps = (None, None) if known.all() else (known[n_held:], known[:n_held])
-    return _Goal(name, kind, told[:, None], held, *gaps)
+    def as_json(self) -> dict[str, Any]:
+        """Return the verdict as JSON values."""
+        found = None if self.finding is None else self.finding.as_json()
+        return {"column": self.column, "kind": self.kind, "verdict": self.verdict, "by": found, "why": self.why}
 
 
 @dataclass(frozen=True)
-class _Goal:
-    """A column that is attacked: what the attacker is told (for categories, one column each), and what is to be rebuilt."""
+class Leakage:
+    """What some attacks found.
 
-    name: Hashable
-    kind: str
-    told: Floats
-    truth: NDArray[Any]
-    told_rows: Mask | None  # which have a value; None: all, and the column is one of numbers
-    held_rows: Mask | None
+    Parameters
+    ----------
+    findings : tuple of Finding
+        All results.
+    untried : dict of tuple by attack
+        Which attacks were not tried, and what they need that was not there.
+    learner : str
+        How the message was made.
+    names : tuple
+        The columns, in the table's order.
+    advice : tuple of str
+        What was tried to mend it, and helped.
+    """
 
-    def judge(self, guesses: dict[str, Floats]) -> ColumnLeakage:
-        """Return the better attack's score."""
-        guess = 0.0 if self._is_number else float((self.truth == self.told.sum(axis=0).argmax()).mean())
-        scores = {attack: self._score(guessed) for attack, guessed in guesses.items()}
-        best = max(scores, key=lambda attack: scores[attack])
-        return ColumnLeakage(self.name, self.kind, max(0.0, scores[best]), guess, best)
+    findings: tuple[Finding, ...]
+    untried: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    learner: str = ""
+    names: tuple[Hashable, ...] = ()
+    advice: tuple[str, ...] = ()
 
     @property
-    def _is_number(self) -> bool:
-        return self.kind in ("number", "date")
+    def columns(self) -> tuple[ColumnVerdict, ...]:
+        """A verdict on each column, in the table's order."""
+        by_column: dict[Hashable, list[Finding]] = defaultdict(list)
+        for each in self.findings:
+            if each.column is not None:
+                by_column[each.column].append(each)
+        return tuple(_verdict(name, by_column[name]) for name in self.names)
 
-    def _score(self, guessed: Floats) -> float:
-        if not self._is_number:
-            return float((guessed.argmax(axis=1) == self.truth).mean())
-        wrong = np.square(guessed[:, 0] - self.truth).sum()
-        return float(1 - wrong / np.square(self.truth - self.truth.mean()).sum())
+    @property
+    def of_rows(self) -> tuple[Finding, ...]:
+        """The results that are about rows, not about a column."""
+        return tuple(each for each in self.findings if each.column is None)
 
+    @property
+    def worst(self) -> float:
+        """The greatest part of what guessing gets wrong that any attack rebuilt, of a column or of whole records."""
+        counted = [each.gain for each in self.findings if _rebuilds(each)]
+        return max((gain for gain in counted if gain >= 0), default=0.0)
 
-def _kind(column: NDArray[Any]) -> str:
-    kinds = {"O": "category", "U": "category", "S": "category", "b": "boolean", "M": "date"}
-    return kinds.get(column.dtype.kind, "number")
+    @property
+    def rebuilt(self) -> tuple[ColumnLeakage, ...]:
+        """The same in short: for each column the best score of any attack, and how it was reached."""
+        return tuple(_in_short(each) for each in self.columns)
 
+    def with_verdict(self, verdict: str) -> list[ColumnVerdict]:
+        """Return the columns with a verdict, the worst first."""
+        found = [each for each in self.columns if each.verdict == verdict]
+        return sorted(found, key=lambda each: each.gain, reverse=True)
 
-def _known(column: NDArray[Any]) -> Mask:
-    """Tell which values are there; infinity is none."""
-    if column.dtype.kind == "M":
-        return np.asarray(~np.isnat(column))
-    if column.dtype.kind == "O":
-        return np.array([value is not None for value in column], dtype=bool)
-    return np.asarray(np.isfinite(column)) if column.dtype.kind == "f" else np.ones(len(column), bool)
+    def check(self, most: float) -> None:
+        """Refuse a message of which an attack rebuilds more than this part of what guessing gets wrong, or nobody can tell."""
+        unknown = [each.column for each in self.columns if each.unknown]
+        if unknown:
+            raise MessageError(
+                f"The message is refused: of column {unknown[0]!r} too few values are known to tell how well it is rebuilt "
+                "(refuse_above); leave it out (drop).",
+                parameter=("refuse_above", "drop"),
+            )
+        if self.worst > most:
+            worst = max((each for each in self.findings if _rebuilds(each)), key=lambda each: each.gain)
+            what = "whole records" if worst.column is None else f"column {worst.column!r}"
+            raise MessageError(
+                f"The message is refused: an attack ({worst.told_by}) rebuilds {what} to {worst.gain:.2f} of what guessing "
+                f"gets wrong, and at most {most:g} is allowed (refuse_above). {_remedy()}",
+                parameter=("refuse_above", *REMEDIES),
+            )
 
+    @property
+    def warning(self) -> str | None:
+        """Some sentences on what can be read, and what to do; None where nothing can."""
+        plain = by_design(self.learner) if _sends_columns(self.learner) else None
+        bad = self.with_verdict(READABLE)
+        return " ".join(filter(None, [plain, _warning(bad) if bad else None])) or None
 
-def _codes(told: NDArray[Any], held: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], int]:
-    """Give categories numbers by how common they are among the rows that the attacker knows; the rare ones share a number.
+    def as_json(self) -> dict[str, Any]:
+        """Return verdicts and findings as JSON values."""
+        return {
+            "columns": [each.as_json() for each in self.columns],
+            "counts": {verdict: len(self.with_verdict(verdict)) for verdict in VERDICTS},
+            "worst": self.worst,
+            "findings": [each.as_json() for each in self.findings],
+            "untried": {name: list(lacking) for name, lacking in self.untried.items()},
+            "advice": list(self.advice),
+            "meaning": NEVER_SAFE,
+        }
 
-    A value that only rows held back have gets a number that no guess can be.
-    """
-    texts = [as_text(value) for value in told.tolist()]
-    names, counts = np.unique(texts, return_counts=True)
-    order = names[np.argsort(-counts, kind="stable")].tolist()
-    code = {name: min(position, MOST_CATEGORIES) for position, name in enumerate(order)}
-    classes = min(len(order), MOST_CATEGORIES + 1)
-    unseen = min(len(order), MOST_CATEGORIES)
-    held_codes = [code.get(as_text(value), unseen) for value in held.tolist()]
-    return np.array([code[text] for text in texts], dtype=np.intp), np.array(held_codes, dtype=np.intp), classes
-
-
-def _scaled(told: NDArray[Any], held: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Return numbers or dates centred and between -1 and 1 or so, as R² does not mind and sums of squares do."""
-    if told.dtype.kind == "M":
-        told, held = (part.astype("datetime64[us]").astype(np.int64) for part in (told, held))
-    told, held = told.astype(np.float64), held.astype(np.float64)
-    largest = max(np.abs(told).max(), np.abs(held).max()) or 1.0
-    told, held = told / largest, held / largest
-    middle = told.mean()
-    told, held = told - middle, held - middle
-    spread = max(np.abs(told).max(), np.abs(held).max()) or 1.0
-    return told / spread, held / spread
-
-
-class _Attacker:
-    """Who knows the values of all rows, and the columns of some."""
-
-    def __init__(self, told: NDArray[Any], held: NDArray[Any]) -> None:
-        told = told.astype(np.float64)
-        mean, spread = (told.mean(axis=0), told.std(axis=0)) if len(told) else (0.0, 1.0)
-        spread = np.where(spread > 1e-12 * np.maximum(np.abs(mean), 1e-300), spread, np.inf)
-        self.told, self.held = (told - mean) / spread, (held.astype(np.float64) - mean) / spread
-        self._near: NDArray[np.intp] | None = None
-
-    def guess(self, targets: Floats, told: Mask | None = None, held: Mask | None = None) -> dict[str, Floats]:
-        """Guess targets of the rows held back from those of the rows told; masks: where the column has a value."""
-        told = np.ones(len(self.told), bool) if told is None else told
-        held = np.ones(len(self.held), bool) if held is None else held
-        return {"linear": self._linear(targets, told, held), "neighbours": self._nearest(targets, told, held)}
-
-    def _linear(self, targets: Floats, told: Mask, held: Mask) -> Floats:
-        known = self.told[told]
-        middle = known.mean(axis=0)
-        centred = known - middle
-        mean = targets.mean(axis=0)
-        gram = centred.T @ centred + PENALTY * np.eye(centred.shape[1])
-        guessed: Floats = (self.held[held] - middle) @ solve(gram, centred.T @ (targets - mean), assume_a="pos") + mean
-        return guessed
-
-    def _nearest(self, targets: Floats, told: Mask, held: Mask) -> Floats:
-        if told.mean() * SEARCHED < 2 * NEIGHBOURS:  # too many gaps: look among the rows without
-            near = _search(self.told[told], self.held[held], NEIGHBOURS)
-            return np.asarray(_weights(near, np.arange(len(targets)), len(targets)) @ targets)
-        position = np.where(told, np.cumsum(told) - 1, -1)
-        return np.asarray(_weights(self._neighbours()[held], position, len(targets)) @ targets)
-
-    def _neighbours(self) -> NDArray[np.intp]:
-        if self._near is None:
-            self._near = _search(self.told, self.held, SEARCHED)
-        return self._near
+    def lines(self, limit: int = 12) -> list[str]:
+        """Return a table for a terminal, the columns that are read best first, and then what is about rows."""
+        order = sorted(self.columns, key=lambda each: (VERDICTS.index(each.verdict), -each.gain))
+        table = [("column", "kind", "verdict", "right", "guessed", "by"), *(_cells(each) for each in order[:limit])]
+        text = _aligned(table)
+        more = len(order) - limit
+        text += [f"and {more} more, read no better"] if more > 0 else []
+        text += _row_lines([each for each in self.of_rows if each.score is not None])
+        return [*text, *self.advice, NEVER_SAFE]
 
 
-def _search(told: Floats, held: Floats, k: int) -> NDArray[np.intp]:
-    """Return the nearest rows, nearest first."""
-    search = NearestNeighbors(n_neighbors=min(k, len(told))).fit(told.astype(np.float32))
-    near: NDArray[np.intp] = search.kneighbors(held.astype(np.float32), return_distance=False)
-    return near
+def _verdict(name: Hashable, findings: Sequence[Finding]) -> ColumnVerdict:
+    """Judge a column by the worst that any attack found."""
+    scored = [each for each in findings if each.score is not None]
+    if not scored:
+        kind, why = (findings[0].kind, findings[0].note) if findings else ("", "no attack is about it")
+        return ColumnVerdict(name, kind, NOT_FOUND, None, why)
+    kinds = [each.kind for each in findings if each.kind != "missing"]
+    worst = min(scored, key=lambda each: (VERDICTS.index(each.verdict), _known_to(each), -each.gain))
+    return ColumnVerdict(name, kinds[0] if kinds else worst.kind, worst.verdict, worst)
 
 
-def _weights(near: NDArray[np.intp], position: NDArray[np.intp], n_told: int) -> Any:
-    """Return the matrix that averages the ten nearest known rows; `position` is -1 where a row is not known."""
-    columns = position[near]
-    known = columns >= 0
-    chosen = known & (np.cumsum(known, axis=1) <= NEIGHBOURS)
-    counts = np.maximum(chosen.sum(axis=1), 1)
-    rows = np.repeat(np.arange(len(near)), chosen.sum(axis=1))
-    return sparse.csr_array((1 / counts[rows], (rows, columns[chosen])), shape=(len(near), n_told))
+def _in_short(each: ColumnVerdict) -> ColumnLeakage:
+    if each.finding is None:
+        return ColumnLeakage(each.column, each.kind, None, 0.0, each.why)
+    return ColumnLeakage(each.column, each.kind, each.finding.score, each.finding.guess, each.finding.told_by)
 
 
-def lines(found: Sequence[ColumnLeakage], limit: int = 12) -> list[str]:
-    """Return a table for a terminal, the columns that are rebuilt best first."""
-    order = sorted(found, key=lambda each: (each.alarming, each.gain), reverse=True)
-    shown = [_cells(each) for each in order[:limit]]
-    table = [("column", "kind", "rebuilt", "guessed", "by"), *shown]
-    widths = [max(len(row[j]) for row in table) for j in range(4)]
-    text = [
-        f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}  {row[4]}"
-        for row in table
-    ]
-    more = len(order) - len(shown)
-    return [*text, f"and {more} more, rebuilt no better"] if more > 0 else text
+def _known_to(found: Finding) -> float:
+    """Return what an attacker knew, to prefer who knew less; of what is read in part, the best attack counts."""
+    return found.knows if found.verdict == READABLE else 0.0
 
 
-def _cells(each: ColumnLeakage) -> tuple[str, str, str, str, str]:
-    name = "".join(letter if letter.isprintable() else "?" for letter in str(each.column))
-    name = name if len(name) <= 32 else f"{name[:29]}..."
-    if each.score is None:
-        return name, each.kind, "-", "-", each.attack
-    if each.kind in ("number", "date"):
-        return name, each.kind, f"R² {each.score:.2f}", f"R² {each.guess:.2f}", each.attack
-    return name, each.kind, f"{100 * each.score:.1f} %", f"{100 * each.guess:.1f} %", each.attack
+def _rebuilds(found: Finding) -> bool:
+    return found.column is not None or found.kind in REBUILDS
+
+
+def _sends_columns(learner: str) -> bool:
+    return learner in LEARNERS and LEARNERS.facts(learner).readable
+
+
+def _aligned(table: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return rows of cells as lines, figures to the right, the last column as it is."""
+    widths = [max(len(row[j]) for row in table) for j in range(len(table[0]))]
+    text = []
+    for row in table:
+        cells = [
+            f"{cell:>{width}}" if j in (3, 4) else f"{cell:<{width}}"
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        text.append("  ".join(cells).rstrip())
+    return text
+
+
+def _cells(each: ColumnVerdict) -> tuple[str, ...]:
+    name = _printable(each.column)
+    if each.finding is None:
+        return name, each.kind, "-", "-", "-", each.why
+    gaps = " (which values are missing)" if each.finding.kind == "missing" else ""
+    return name, each.kind, each.verdict, each.finding.figure, each.finding.guessed, each.finding.told_by + gaps
+
+
+def _row_lines(found: Sequence[Finding]) -> list[str]:
+    """Return a line for each attack and way: its figures side by side where it was tried with more and more known rows."""
+    groups: dict[tuple[str, str, str], list[Finding]] = defaultdict(list)
+    for each in found:
+        groups[each.attack, each.kind, each.way].append(each)
+    text = []
+    for (attack, kind, way), group in groups.items():
+        figures = " / ".join(each.figure for each in group)
+        known = " / ".join(f"{100 * each.knows:g} %" if each.knows else "none" for each in group)
+        note = f"; {group[-1].note}" if group[-1].note else ""
+        by = f"{attack} ({way})" if way else attack
+        text.append(f"{kind}s, {by}: {figures} with {known} of the rows known (guessing: {group[-1].guessed}){note}")
+    return text
+
+
+def _printable(column: Hashable) -> str:
+    name = "".join(letter if letter.isprintable() else "?" for letter in str(column))
+    return name if len(name) <= 32 else f"{name[:29]}..."
+
+
+def _remedy() -> str:
+    return (
+        "Send fewer values (dim), bits (bits) or bytes (bytes_per_row), learn otherwise (learner), leave the column out (drop), "
+        "add noise (noise), or learn with a privacy budget (epsilon)."
+    )
+
+
+def _warning(bad: Sequence[ColumnVerdict]) -> str:
+    anyone = [each for each in bad if each.finding is not None and not each.finding.knows]
+    others = [each for each in bad if each.finding is not None and each.finding.knows]
+    least = min((each.finding.knows for each in others if each.finding is not None), default=0.0)
+    told = [f"Anyone who holds the message can read {_listed(anyone)}."] if anyone else []
+    told += [f"Who also knows {100 * least:g} % of the rows or more can read {_listed(others)}."] if others else []
+    return " ".join([*told, _remedy()])
+
+
+def _listed(columns: Sequence[ColumnVerdict]) -> str:
+    """Return five columns by name, and how many more there are."""
+    names = ", ".join(repr(each.column) for each in columns[:5])
+    more = f" and {len(columns) - 5} more" if len(columns) > 5 else ""
+    return f"column{'' if len(columns) == 1 else 's'} {names}{more}"
 
 
 def by_design(learner: str) -> str:
     """Return one sentence on a message that needs no attack, as its learner sends columns themselves."""
     return f"The learner {learner!r} sends columns as they are, in bins: whoever holds the message can read them."
-
-
-def warning(found: Sequence[ColumnLeakage]) -> str | None:
-    """Return one sentence on the columns that are as good as sent, and what to do; None where there are none."""
-    bad = sorted((each for each in found if each.alarming), key=lambda each: each.gain, reverse=True)
-    if not bad:
-        return None
-    names = ", ".join(repr(each.column) for each in bad[:5]) + (f" and {len(bad) - 5} more" if len(bad) > 5 else "")
-    one = len(bad) == 1
-    return (
-        f"A plain attack rebuilds column{'' if one else 's'} {names} from the message with a score above {ALARMING:g}: send "
-        f"fewer values (dim), bits (bits) or bytes (bytes_per_row), add noise (noise), or leave the column{'' if one else 's'} "
-        "out (drop)."
-    )

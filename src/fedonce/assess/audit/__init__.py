@@ -6,8 +6,8 @@ Passing proves nothing: an audit finds faults, and a guarantee is a proof. What 
    be made noisy may differ by what the row itself may add, and by nothing where the row was not drawn. Exact; it finds NAT.
 2. `one_run`: many canaries, rows whose gradient lies in a coordinate of its own, are put into one training or not, by coin;
    how many coins can be guessed from what was released bounds epsilon from below (Steinke, Nasr and Jagielski, 2023).
-3. `membership`: who was in the training rows of a released model? By the loss, and by the likelihood ratio of models that
-   were trained with and without the row (Carlini et al., 2022).
+3. `membership`: who was in the training rows of a released model? By the loss, by the likelihood ratio of models that
+   were trained with and without the row (Carlini et al., 2022), and by RMIA (Zarifzadeh et al., 2024).
 """
 
 from __future__ import annotations

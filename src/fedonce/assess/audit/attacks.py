@@ -1,4 +1,4 @@
-"""Who was in the training rows of a released model? By the loss, and by the likelihood ratio."""
+"""Who was in the training rows of a released model? By the loss, by the likelihood ratio, and by RMIA."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
+
+MARGIN = 1.0  # RMIA's: by how much a row must be raised more than another to count
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def membership(
 
     "loss": a row is taken for a member where the model gives its true class a high probability. "likelihood ratio": where that
     probability is more like that of models which had the row than of those which had not (normal distributions of the log
-    odds, one spread for all rows, as there are few models).
+    odds, one spread for all rows, as there are few models). "RMIA": where the model has raised it, above what models give on
+    average, by more than it has raised that of most other rows (Zarifzadeh, Liu and Shokri, 2024): strong with few models.
     """
     rng = np.random.default_rng(seed)
     # Each row is in exactly half of the models, so that there are some with and some without it.
@@ -56,8 +59,28 @@ def membership(
         errors = np.where(inside, rest - means[0], rest - means[1])
         spread = max(float(errors.std()), 1e-6)
         ratios[target] = norm.logpdf(odds[target], means[0], spread) - norm.logpdf(odds[target], means[1], spread)
-    curves = {"loss": _curve(odds, members), "likelihood ratio": _curve(ratios, members)}
+    curves = {
+        "loss": _curve(odds, members),
+        "likelihood ratio": _curve(ratios, members),
+        "RMIA": _curve(_relative(chances, members), members),
+    }
     return Membership(name, epsilon, float((chances[~members] > 0.5).mean()), curves)
+
+
+def _relative(chances: NDArray[np.float64], members: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Return for each model and row the share of other rows that the model has raised less, by a margin."""
+    scores = np.zeros_like(chances)
+    for target in range(len(chances)):
+        others = np.arange(len(chances)) != target
+        inside, rest = members[others], np.clip(chances[others], 1e-6, 1.0)
+        means = [np.where(mask, rest, 0).sum(axis=0) / np.maximum(mask.sum(axis=0), 1) for mask in (inside, ~inside)]
+        raised = np.clip(chances[target], 1e-6, 1.0) / np.maximum((means[0] + means[1]) / 2, 1e-6)
+        order = np.sort(raised)
+        scores[target] = np.searchsorted(order, raised / MARGIN, side="right") / len(order)
+        scores[target] += (
+            1e-6 * raised / max(float(raised.max()), 1e-6)
+        )  # rows that beat as many: the more raised first
+    return scores
 
 
 def _curve(scores: NDArray[np.float64], members: NDArray[np.bool_]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -17,6 +17,7 @@ from fedonce.assess.audit.coupling import (
 )
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.dpsgd import PrivateSteps
+from fedonce.privacy.events import Noisy
 from fedonce.training.loop import Rows
 
 
@@ -48,7 +49,8 @@ class _CanaryPurse(Purse):
         """Release a sum and the canaries' coordinates together, as one vector."""
         both = np.concatenate([np.ravel(total), sensitivity * self.coins])
         out = super().release(what, both, sensitivity)
-        noise = max(next(entry.event.noise for entry in self.planned if entry.what == what and entry.event), 1e-12)
+        events = [entry.event for entry in self.planned if entry.what == what]
+        noise = max(next(event.noise for event in events if isinstance(event, Noisy)), 1e-12)
         self.scores += out[total.size :] / (sensitivity * noise**2)  # the best linear statistic weighs by precision
         return out[: total.size].reshape(total.shape)
 
