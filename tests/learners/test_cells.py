@@ -57,7 +57,7 @@ def test_rows_share_their_message_whatever_the_bytes():
 def test_where_layers_are_not_together_each_of_them_is_shared():
     rows = mixed()
     learner = fitted(Cells(layers=2), rows)
-    layers = learner.in_layers(rows, CPU)
+    layers = learner.transform_in_layers(rows, CPU)
     assert layers.shape[1] == 2 * learner.dim_
     for layer in np.hsplit(layers, 2):
         assert fewest_alike(layer) >= learner.least
@@ -203,7 +203,7 @@ def test_a_state_with_layers_comes_back():
     learner = fitted(Cells(layers=2, together=True), rows)
     again = Cells(layers=2, together=True)
     again.restore({name: value.copy() for name, value in learner.state().items()})
-    np.testing.assert_array_equal(again.in_layers(rows, CPU), learner.in_layers(rows, CPU))
+    np.testing.assert_array_equal(again.transform_in_layers(rows, CPU), learner.transform_in_layers(rows, CPU))
 
 
 FORGERIES = {

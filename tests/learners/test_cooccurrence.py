@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 import torch
 
-from fedonce import BudgetError, FedOnceRegressor, Guest, InputError
+from fedonce import BudgetError, FedOnceRegressor, FedOnceWarning, Guest, InputError
 from fedonce.data.table import Table
 from fedonce.export.onnx import export_guest
-from fedonce.learners import Cooccurrence
+from fedonce.learners import Auto, Cooccurrence
 from fedonce.learners.cooccurrence import _shared_out
 from fedonce.party import storage
 
@@ -237,3 +237,27 @@ def test_columns_of_codes_are_not_dates_later():
     new = table(5).assign(user=pd.Timestamp("2024-01-01"))
     with pytest.raises(InputError, match="Column 'user' of party 'shop' was text at training and is dates now"):
         guest.represent(new)
+
+
+@pytest.mark.parametrize(("most", "per_byte", "entries"), [(0.5, None, 2), (2, None, 4), (2, 3, 6), (100, None, 12)])
+def test_fewer_bytes_are_spent_on_fewer_entries(most, per_byte, entries):
+    learner = Cooccurrence(bytes_per_row=most, values_per_byte=per_byte)
+    learner.fit(groups(), 12, np.random.default_rng(0), CPU, coded=(0, 1))
+    assert learner.transform(groups(), CPU).shape[1] == entries
+
+
+def test_a_guest_hands_its_bytes_to_what_auto_chose():
+    guest = Guest("shop", dim=16, bytes_per_row=1.5)
+    message = guest.learn(table())
+    assert (message.learner, message.dim) == ("cooccurrence", 3)
+    assert message.payload_bytes <= 1.5 * N
+
+
+def test_a_message_that_may_be_read_is_not_made_of_such_categories():
+    with pytest.warns(FedOnceWarning, match="readable=True has no effect"):
+        assert Guest("shop", Auto(readable=True)).learn(table()).learner == "cooccurrence"
+
+
+def test_no_entries_per_byte_cannot_be_meant():
+    with pytest.raises(InputError, match="'values_per_byte' parameter of Cooccurrence must be a number above 0"):
+        Cooccurrence(1.0, 0).fit(groups(), 4, np.random.default_rng(0), CPU, coded=(0, 1))

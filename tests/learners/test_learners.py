@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fedonce import FedOnceClassifier, InputError
-from fedonce.learners import LEARNERS, NAT, PCA, Learner, make, register
+from fedonce.learners import LEARNERS, NAT, PCA, Learner, configured, make, register
 from tests.conftest import make_table
 
 CPU = torch.device("cpu")
@@ -114,3 +114,29 @@ def test_a_user_s_own_learner():
         del LEARNERS["first"]
     assert model.representations_["party2"].learner == "first"
     assert model.representations_["party2"].dim == 2
+
+
+def test_settings_of_a_learner_as_texts():
+    cells = configured("cells", {"least": "50", "cells": "30", "together": "true"})
+    assert (cells.least, cells.cells, cells.together, cells.layers) == (50, 30, True, None)
+    assert configured("quantiles", {"bins": "4"}).bins == 4
+    assert configured("auto", {"readable": "true"}).readable is True
+    assert configured("cooccurrence", {"values_per_byte": "3"}).values_per_byte == 3.0
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("cells", {"leest": "5"}, "'cells' has no setting 'leest' that can be given; it has: cells, centres, layers"),
+        ("cells", {"bytes_per_row": "5"}, "no setting 'bytes_per_row'"),
+        ("nat", {"network": "cnn0"}, "no setting 'network'"),
+        ("random", {"x": "1"}, "it has: none"),
+        ("cells", {"least": "many"}, "'least' parameter of the learner 'cells' must be a whole number. Got 'many'"),
+        ("cells", {"together": "1"}, "true or false"),
+        ("cells", {"least": "0"}, "'least' parameter of Cells must be an integer from 1"),
+        ("cell", {}, "one of auto"),
+    ],
+)
+def test_settings_that_cannot_be_given(name, options, said):
+    with pytest.raises(InputError, match=said):
+        configured(name, options)

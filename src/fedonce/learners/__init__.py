@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fedonce.errors import parameter_error
+from fedonce.errors import InputError, parameter_error
 from fedonce.learners.names import LEARNERS, Facts
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ __all__ = [
     "Patches",
     "Quantiles",
     "Random",
+    "configured",
     "make",
     "register",
 ]
@@ -78,6 +81,34 @@ def make(
     if bytes_per_row is not None and hasattr(made, "bytes_per_row"):
         made.bytes_per_row = bytes_per_row
     return made
+
+
+def configured(name: str, options: Mapping[str, str]) -> Learner:
+    """Return a fresh learner with settings of its own, which come as texts: {"least": "50"}."""
+    made = make(name, owner="configured")
+    kinds: dict[str, str] = {each.name: str(each.type) for each in fields(made) if each.init}  # type: ignore[arg-type]
+    known = {key: kind.removesuffix(" | None") for key, kind in kinds.items() if key not in ("epochs", "bytes_per_row")}
+    known = {key: kind for key, kind in known.items() if kind in _READ}
+    for key, text in options.items():
+        if key not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise InputError(f"The learner {name!r} has no setting {key!r} that can be given; it has: {there}.")
+        must_be, read = _READ[known[key]]
+        try:
+            setattr(made, key, read(text))
+        except (ValueError, KeyError):
+            raise parameter_error(f"the learner {name!r}", key, must_be, text) from None
+    if callable(check := getattr(made, "check", None)):
+        check()
+    return made
+
+
+# How settings are read that come as texts, by the types of their fields.
+_READ: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "int": ("a whole number", int),
+    "float": ("a number", float),
+    "bool": ("true or false", {"true": True, "false": False}.__getitem__),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -11,7 +12,7 @@ import torch
 from torch import nn
 
 from fedonce.data.preparation import Coding
-from fedonce.errors import InputError
+from fedonce.errors import FedOnceWarning, InputError
 from fedonce.learners.autoencoder import Autoencoder
 from fedonce.learners.base import Learner, Tensors, progress_for
 from fedonce.learners.cells import Cells
@@ -70,7 +71,8 @@ class Auto(Learner):
     bytes_per_row : float, optional
         Bytes that a row's values may take in the message, on average.
     readable : bool, optional
-        Whether the message may be the columns themselves, in bins, for whoever holds it to read.
+        Whether the message may be the columns themselves, in bins, for whoever holds it to read. Without effect, but for a
+        warning, where categories have many values: bins of such say nothing.
     """
 
     name: ClassVar[str] = "auto"
@@ -93,7 +95,15 @@ class Auto(Learner):
     ) -> list[Epoch]:
         """Choose, and fit what was chosen: by co-occurrence where the preparation found columns for it."""
         if coded:
-            self.chosen_ = Cooccurrence()
+            if self.readable:
+                warnings.warn(
+                    "The table has categories with many values, for which 'auto' learns by 'cooccurrence', whose message cannot "
+                    "be read: readable=True has no effect. Learn by 'quantiles' to send the other columns in bins, or leave the "
+                    "categories out.",
+                    FedOnceWarning,
+                    stacklevel=2,
+                )
+            self.chosen_ = Cooccurrence(self.bytes_per_row)
             return self.chosen_.fit(rows, dim, rng, device, coded)
         self.chosen_ = choose(rows, dim, self.bytes_per_row, bool(self.readable))
         if isinstance(self.chosen_, Autoencoder):
@@ -118,9 +128,14 @@ class Auto(Learner):
         """Those of what was chosen."""
         return None if self.chosen_ is None else self.chosen_.steps
 
-    def in_layers(self, rows: Rows, device: torch.device) -> Rows:
+    @property
+    def one_scale(self) -> bool:
+        """As what was chosen."""
+        return self.chosen_ is not None and self.chosen_.one_scale
+
+    def transform_in_layers(self, rows: Rows, device: torch.device) -> Rows:
         """Transform with what was chosen."""
-        return self.chosen().in_layers(rows, device)
+        return self.chosen().transform_in_layers(rows, device)
 
     def module(self) -> nn.Module:
         """Return the chosen learner's network."""

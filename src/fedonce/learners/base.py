@@ -73,7 +73,12 @@ class Learner(ABC):
         """The steps on which all its values lie, a column each, once it has learnt; None: they lie anywhere."""
         return None
 
-    def in_layers(self, rows: Rows, device: torch.device) -> Rows:
+    @property
+    def one_scale(self) -> bool:
+        """Whether a step of one length tells as much in each of its values, so that one which hardly varies needs few of them."""
+        return False
+
+    def transform_in_layers(self, rows: Rows, device: torch.device) -> Rows:
         """Return the representation as it is written: its layers side by side, where `steps` have several."""
         return self.transform(rows, device)
 

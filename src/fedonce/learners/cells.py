@@ -17,7 +17,7 @@ from fedonce.learners.names import Facts
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, projection
 from fedonce.messages.codecs.packing import estimate
-from fedonce.messages.codecs.steps import MOST_LAYERS, Steps, in_layers
+from fedonce.messages.codecs.steps import MOST_LAYERS, Steps, added_up
 from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
 from fedonce.training.stored import added_later
@@ -164,14 +164,14 @@ class Cells(Learner):
         """The steps of the centres' coordinates; or, where cells are sent by number, their numbers."""
         if not self.layers_:
             return None
-        return in_layers([self._values_of(layer, self.dim_)[1] for layer in self.layers_])
+        return added_up([self._values_of(layer, self.dim_)[1] for layer in self.layers_])
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Return the centres of the cells that rows are in, or the cells' numbers."""
-        layers = self.in_layers(rows, device).reshape(len(rows), len(self.layers_), self.dim_)
+        layers = self.transform_in_layers(rows, device).reshape(len(rows), len(self.layers_), self.dim_)
         return np.asarray(layers.sum(axis=1), np.float32)
 
-    def in_layers(self, rows: Rows, device: torch.device) -> Rows:
+    def transform_in_layers(self, rows: Rows, device: torch.device) -> Rows:
         """Return the coordinates of each layer's cell, side by side."""
         left = self._base_values(rows, device)
         before, found = np.zeros(len(left), np.int64), []

@@ -14,17 +14,20 @@ from scipy import sparse
 from sklearn.utils.extmath import randomized_svd
 
 from fedonce.data.preparation import Coding
-from fedonce.errors import InputError
+from fedonce.errors import InputError, parameter_error
 from fedonce.learners.base import Learner, Tensors
 from fedonce.learners.names import Facts
 from fedonce.learners.pca import PCA, principal
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
+from fedonce.training.stored import added_later
 from fedonce.training.threads import product_work, threads_for
 
 # Of the randomised decomposition. For a million rows and 10^5 values it takes a third of the time of scipy's `svds`, which is
 # exact also in the last singular values: those hardly differ from what chance gives, and the host does not miss them.
 ITERATIONS = 7
+# Where bytes are given. Chosen on validation rows of MovieLens (`benchmarks.few_bytes_categories`).
+VALUES_PER_BYTE = 2.0
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -38,11 +41,21 @@ class Cooccurrence(Learner):
     matrix that counts how often it shares a row with each value of the other such columns, divided by the square roots of its
     margins (correspondence analysis). Where there is no other such column, the components of the rest take their place. A
     row's values are the vectors of its own; a value that is missing, or was not seen, has a vector of zeros.
+
+    Parameters
+    ----------
+    bytes_per_row : float, optional
+        Bytes that a row's values may take in the message, on average: fewer entries are sent then, so that something is left of
+        each when it is rounded.
+    values_per_byte : float, optional
+        How many entries are sent for each of these bytes, at most; one for each category of many values at least. None: 2.
     """
 
     name: ClassVar[str] = "cooccurrence"
     facts: ClassVar[Facts] = Facts(trains=False)
     coding: ClassVar[Coding | None] = Coding()
+    bytes_per_row: float | None = added_later()
+    values_per_byte: float | None = added_later()
     coded_: tuple[int, ...] = field(default=(), init=False, repr=False)  # columns of codes, by position
     vectors_: list[Rows] = field(default_factory=list, init=False, repr=False)  # by code, for each of these columns
     rest_: PCA | None = field(
@@ -56,6 +69,7 @@ class Cooccurrence(Learner):
         self.coded_, self.vectors_, self.rest_ = tuple(coded), [], PCA()
         if not coded:
             return self.rest_.fit(rows, dim, rng, device)
+        dim = self._most(dim, len(coded))
         flat = rows.reshape(len(rows), prod(rows.shape[1:]))
         rest = np.delete(flat, self.coded_, axis=1)
         pca, shares = _components(rest, dim)
@@ -66,6 +80,13 @@ class Cooccurrence(Learner):
         pca.directions_ = None if pca.directions_ is None else pca.directions_[:of_rest]
         self.rest_ = pca if of_rest else None
         return []
+
+    def _most(self, dim: int, categories: int) -> int:
+        """Return how many entries to keep of so many that are allowed."""
+        per_byte = VALUES_PER_BYTE if self.values_per_byte is None else self.values_per_byte
+        if not per_byte > 0:
+            raise parameter_error("Cooccurrence", "values_per_byte", "a number above 0", per_byte)
+        return dim if self.bytes_per_row is None else min(dim, max(categories, round(per_byte * self.bytes_per_row)))
 
     def transform(self, rows: Rows, device: torch.device) -> Rows:
         """Look up the vectors of a row's values, and project its rest."""

@@ -130,6 +130,11 @@ class PCA(Learner):
         """Steps of one length for all values, by `bytes_per_row`."""
         return self.steps_
 
+    @property
+    def one_scale(self) -> bool:
+        """True: directions keep the lengths of rows."""
+        return True
+
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return its three releases."""
         return [Task("", f"PCA: {what}", share * part) for what, part in RELEASES.items()]

@@ -93,8 +93,10 @@ def unpack(
     fail = Refusal(kind, header["party"])
     try:
         tensors = load_tensors(data)
-    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, MemoryError) as error:
-        raise fail(f"the file cannot be read ({error})") from None
+    except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
+        raise fail(
+            f"it is cut short or damaged: its {len(data):,} bytes are not what its header announces; ask for the file again"
+        ) from None
     if data[: 8 + _length(data)] != _canonical(data[: 8 + _length(data)]):
         raise fail("its header is not written as fedonce writes it")
     told, signature = header.pop("checksum"), header.pop("signature", "")
@@ -116,7 +118,7 @@ def read_header(
     try:
         header = json.loads(data[8 : 8 + length].decode()).get("__metadata__")
     except (ValueError, AttributeError, RecursionError):
-        raise fail("its header cannot be read") from None
+        raise fail("its header is damaged, or it is no file of fedonce's; ask for the file again") from None
     if not isinstance(header, dict) or not isinstance(header.get("format"), str):
         raise fail(f"it is not a fedonce {kind}")
     found, _, version = header.pop("format").rpartition(" ")

@@ -15,6 +15,7 @@ from fedonce.system.sizes import in_words, memory_limit
 
 KIND = "message"
 ID_LIMIT = 256  # bytes of an id
+LEAST_EPSILON, MOST_EPSILON = 0.01, 50.0  # with which a row can be told
 
 
 def check_memory(n: int, d: int, limit: int | None, fail: Failure, encoding: type[Codec] = Codec) -> None:
@@ -46,7 +47,7 @@ class Failure(Refusal):
     def encoding(self, header: dict[str, str]) -> type[Codec]:
         """Read how values are written: the number of bits is enough for our own encodings, others have a name."""
         bits, name = self.integer(header, "bits"), header.get("codec")
-        encoding = codecs.written_as(bits, name)
+        encoding = codecs.announced(bits, name)
         if encoding is None:
             what = f"{bits} bits" if name is None else f"the codec {name[:40]!r}"
             raise self(
@@ -63,6 +64,14 @@ class Failure(Refusal):
             raise self(f"its 'noise' is {text!r}, not a scale")
         return float(text)
 
+    def local(self, header: dict[str, str]) -> tuple[str, float | None]:
+        """Read by which mechanism rows are told, and with which epsilon; empty and None: by none."""
+        text = header.get("local", "")
+        found = re.fullmatch(r"(privunit|subset) (\d{1,2}\.\d{1,17})", text)
+        if text and (found is None or not is_epsilon(float(found[2]))):
+            raise self(f"it says of its rows {text[:40]!r}, which is no mechanism and epsilon that this program knows")
+        return ("", None) if found is None else (found[1], float(found[2]))
+
     def naming(self, header: dict[str, str]) -> tuple[str, tuple[str, ...]]:
         """Read how rows are named, and how ids were made alike."""
         label, forms = header.get("ids", ""), header.get("normalised", "")
@@ -71,6 +80,12 @@ class Failure(Refusal):
                 f"it says of its ids {label[:40]!r}, normalised {forms[:40]!r}, which this program does not know"
             )
         return label, tuple(forms.split(",")) if forms else ()
+
+
+def is_epsilon(value: object) -> bool:
+    """Tell whether a value is an epsilon that rows can be told with."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number and LEAST_EPSILON <= float(str(value)) <= MOST_EPSILON
 
 
 def check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: Failure) -> None:

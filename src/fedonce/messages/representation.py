@@ -28,7 +28,7 @@ ROWS_LIMIT = 2**40
 DIM_LIMIT = 2**20
 MAX_DIM = 1024  # values per row that a receiver takes who has not asked for more
 _KEYS = ("run", "party", "rows", "n", "d", "bits", "learner", "noise", "note", "spent")
-_OPTIONAL = ("ids", "normalised", "model", "codec")  # empty where they are missing
+_OPTIONAL = ("ids", "normalised", "model", "codec", "local")  # empty where they are missing
 
 
 def row_digest(n_rows: int, ids: NDArray[np.uint8] | None = None) -> str:
@@ -71,6 +71,8 @@ class Representation:
         How the values were made, and what the receiver should know about it (a dimension lowered, say).
     noise : float
         Scale of the Gaussian noise on each value, which was added after clipping a row's values to norm 1; 0: neither.
+    local_epsilon, mechanism
+        Epsilon with which each row is told, and how: "privunit" or "subset"; None and empty: no such guarantee.
     spent : str or None
         What privacy was spent; None: no guarantee is given.
     """
@@ -91,6 +93,8 @@ class Representation:
     noise: float = 0.0
     note: str = ""
     spent: str | None = None
+    local_epsilon: float | None = None
+    mechanism: str = ""
 
     @classmethod
     def encode(cls, values: NDArray[np.float32], codec: Codec, party: str, **header: Any) -> Representation:
@@ -124,11 +128,21 @@ class Representation:
     @property
     def maker(self) -> str:
         """Digest of how the values were made: model, learner, dimension, codec, noise. It stays while the model does."""
-        digest = hashlib.sha256(f"{self.model} {self.learner} {self.dim} {self.codec.choice()} {self.noise!r}".encode())
+        local = (
+            f" {self._local}" if self._local else ""
+        )  # makers of other messages are as they were before there was one
+        digest = hashlib.sha256(
+            f"{self.model} {self.learner} {self.dim} {self.codec.choice()} {self.noise!r}{local}".encode()
+        )
         state = self.codec.state()
         for name in self.codec.keeps:
             digest.update(state[name].tobytes())
         return digest.hexdigest()
+
+    @property
+    def _local(self) -> str:
+        """What the header says of a local epsilon; empty: there is none."""
+        return "" if self.local_epsilon is None else f"{self.mechanism} {float(self.local_epsilon)!r}"
 
     @property
     def payload_bytes(self) -> int:
@@ -179,6 +193,7 @@ class Representation:
             "spent": self.spent or "none",
         }
         more = {"ids": self.naming, "normalised": ",".join(self.forms), "model": self.model, "codec": self.codec.name}
+        more["local"] = self._local
         return header | {key: text for key, text in more.items() if text}, tensors
 
     @classmethod
@@ -267,6 +282,7 @@ def _decode(
         expect(tensors, "present", np.uint8, (ceil(n / 8),), fail)
         m = int(np.bitwise_count(tensors["present"]).sum())
     naming, forms = fail.naming(header)
+    mechanism, local_epsilon = fail.local(header)
     check_ids(tensors.get("ids"), naming, m, n, fail)
     written = {name: tensors[name] for name in encoding.writes}
     codec = encoding.restore({name: tensors[name] for name in encoding.keeps}, d, fail)
@@ -291,6 +307,8 @@ def _decode(
         noise=fail.noise(header),
         note=header["note"],
         spent=None if header["spent"] == "none" else header["spent"],
+        local_epsilon=local_epsilon,
+        mechanism=mechanism,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedonce.messages.codecs.budget import MOST_LEVELS, most_values, within
+from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_LEVELS, most_values, shared_out, within
 from fedonce.messages.codecs.coded import coded_by
 
 rng = np.random.default_rng(0)
@@ -87,3 +87,21 @@ def test_a_few_rows_or_constant_ones_fall_on_one_step(rows):
 
 def test_more_values_than_by_default_where_bytes_are_given():
     assert [most_values(dim, given) for dim, given in ((8, None), (8, 1.0), (40, 1.0))] == [8, 16, 40]
+
+
+@pytest.mark.parametrize("total", [0.2, 1.0, 4.0, 100.0])
+def test_parts_share_bytes_as_if_they_were_one_table(total):
+    parts = [rng.standard_normal((3000, 6)), (rng.random((3000, 6)) < 0.02).astype(float), np.zeros((3000, 2))]
+    found = shared_out(parts, [3000] * 3, total)
+    assert sum(found) <= total
+    assert min(found) >= LEAST_BYTES
+    assert found[2] == LEAST_BYTES
+    if total >= 1:
+        assert found[0] > 3 * found[1]
+
+
+def test_parts_with_the_same_to_tell_get_the_same():
+    part = rng.standard_normal((3000, 4))
+    first, second = shared_out([part, part], [3000, 3000], 2.0)
+    assert first == second
+    assert 1.9 < first + second <= 2.0

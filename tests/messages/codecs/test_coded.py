@@ -17,7 +17,7 @@ from fedonce.messages import codecs
 from fedonce.messages.codecs import CODED, Coded, find
 from fedonce.messages.codecs.coded import Coded4, Coded8, Coded12, coded_by
 from fedonce.messages.codecs.floats import Float32
-from fedonce.messages.codecs.steps import Steps, in_layers
+from fedonce.messages.codecs.steps import Steps, added_up
 
 rng = np.random.default_rng(0)
 
@@ -78,7 +78,7 @@ def test_every_number_of_bits(kind, shape):
 
 def layered(layers, dim=5):
     lows = [-np.full(dim, 2.0**-layer, np.float32) for layer in range(layers)]
-    return coded_by(in_layers([Steps.between(low, -low, 3) for low in lows]))
+    return coded_by(added_up([Steps.between(low, -low, 3) for low in lows]))
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
@@ -171,7 +171,7 @@ def test_bytes_are_bytes(wrong):
 
 
 def test_their_names_are_taken_and_no_choice_of_a_user():
-    assert [codecs.written_as(kind.bits, name) for name, kind in CODED.items()] == [Coded4, Coded8, Coded12]
+    assert [codecs.announced(kind.bits, name) for name, kind in CODED.items()] == [Coded4, Coded8, Coded12]
     with pytest.raises(InputError, match="bits"):
         find("coded8")
     taken = type("Mine", (Coded8,), {"name": "coded8"})

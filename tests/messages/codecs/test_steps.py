@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedonce.messages.codecs.steps import Steps, in_layers
+from fedonce.messages.codecs.steps import Steps, added_up
 
 LOW, HIGH = np.array([-1, 0, 5], np.float32), np.array([1, 10, 5], np.float32)
 
@@ -44,6 +44,6 @@ def test_columns_of_one_number_belong_together(groups, parts):
 
 
 def test_layers_are_groups_of_their_own():
-    steps = in_layers([Steps.between(LOW, HIGH, 4), Steps.between(LOW / 8, HIGH / 8, 7)])
+    steps = added_up([Steps.between(LOW, HIGH, 4), Steps.between(LOW / 8, HIGH / 8, 7)])
     assert (steps.layers, steps.levels.tolist()) == (2, [4, 4, 0, 7, 7, 0])
     assert steps.columns(6)[1] == [[0, 1, 2], [3, 4, 5]]

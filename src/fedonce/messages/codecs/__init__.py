@@ -21,13 +21,13 @@ __all__ = [
     "Fail",
     "Tensors",
     "Values",
+    "announced",
     "choices",
     "expect",
     "find",
     "known",
     "most_state",
     "register",
-    "written_as",
 ]
 
 CODECS: dict[int | str, type[Codec]] = {each.choice(): each for each in (Float32, Float16, Integers8, Integers4)}
@@ -76,7 +76,7 @@ def find(bits: object, owner: str = "find", more: str = "") -> type[Codec]:
     return CODECS[bits]
 
 
-def written_as(bits: int, name: str | None) -> type[Codec] | None:
+def announced(bits: int, name: str | None) -> type[Codec] | None:
     """Return the encoding that a message's header tells of; None: it is not known here."""
     if name is not None:
         return CODED.get(name) or (CODECS[name] if known(name) else None)

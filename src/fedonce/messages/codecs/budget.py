@@ -6,6 +6,7 @@ water-filling): a column that hardly varies falls on one step and costs nothing,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ SAMPLE = 20_000  # rows by which the length is sought
 TRIES = 18
 MOST_LEVELS = 255  # of a column: eight bits per value, as without a limit in bytes
 COARSER = 1.05
+ROOM = 1.02  # times what a sample takes: the same steps for all rows may take a little more
 ENOUGH = 0.001  # share of the variance that may be lost: finer steps tell hardly more, and are not taken
 
 
@@ -34,11 +36,10 @@ def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -
     Where even a few rows' tables take more, all values fall on one step.
     """
     sample, budget = values[:: max(1, len(values) // SAMPLE)], bytes_per_row * len(values)
-    spread = float(np.sqrt(np.square(values - values.mean(axis=0), dtype=np.float64).mean(axis=0).sum()))
+    spread = _spread(values)
     if not spread:
         return _steps(values, 1.0)
-    # A step of length s loses s^2 / 12 per column: no finer than what loses enough.
-    finest = max(spread * np.sqrt(12 * enough / values.shape[1]), _finest(values))
+    finest = _finest(values, enough)
     coarsest = max(4 * spread, finest)
     for _ in range(TRIES):
         step = float(np.sqrt(finest * coarsest))
@@ -55,9 +56,46 @@ def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -
     return steps
 
 
-def _finest(values: NDArray[Any]) -> float:
-    """Return the shortest step by which no column has too many."""
-    return float((values.max(axis=0) - values.min(axis=0)).max()) / (MOST_LEVELS - 1)
+def worth(values: NDArray[Any]) -> Steps:
+    """Return the finest steps that are worth their bytes, eight bits per value at most: for values of one scale."""
+    return _steps(values, _finest(values, ENOUGH) or 1.0)
+
+
+def shared_out(parts: Sequence[NDArray[Any]], rows: Sequence[int], bytes_total: float) -> list[float]:
+    """Return the bytes per row of each part of a table, so that all together take no more than so many.
+
+    `parts` are samples of the values of so many `rows`, of about the same scale. All get steps of one length, as if they were the
+    columns of one table; but none finer steps than those that it would take alone. Each part gets `LEAST_BYTES` or more.
+    """
+    finest = [_finest(part, ENOUGH) for part in parts]
+
+    def sizes(step: float) -> list[float]:
+        each = zip(parts, finest, rows, strict=True)
+        found = [ROOM * _size(part, max(step, own), n) / n if own else 0.0 for part, own, n in each]
+        return [float(np.clip(size, LEAST_BYTES, MOST_BYTES)) for size in found]
+
+    low = min(filter(None, finest), default=1.0)
+    high = max(4 * max(map(_spread, parts), default=1.0), low)
+    if sum(found := sizes(low)) <= bytes_total:
+        return found
+    for _ in range(TRIES):
+        step = float(np.sqrt(low * high))
+        low, high = (low, step) if sum(sizes(step)) <= bytes_total else (step, high)
+    found = sizes(high)
+    return found if sum(found) <= bytes_total else [LEAST_BYTES] * len(parts)
+
+
+def _spread(values: NDArray[Any]) -> float:
+    return float(np.sqrt(np.square(values - values.mean(axis=0), dtype=np.float64).mean(axis=0).sum()))
+
+
+def _finest(values: NDArray[Any], enough: float) -> float:
+    """Return the shortest step that is taken; 0: nothing varies.
+
+    A step of length s loses s^2 / 12 per column: no finer than what loses enough, nor by which a column has too many.
+    """
+    widest = float((values.max(axis=0) - values.min(axis=0)).max())
+    return max(_spread(values) * float(np.sqrt(12 * enough / values.shape[1])), widest / (MOST_LEVELS - 1))
 
 
 def _steps(values: NDArray[Any], step: float) -> Steps:

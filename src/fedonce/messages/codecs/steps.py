@@ -68,7 +68,7 @@ class Steps:
         return levels, [part.tolist() for part in parts]
 
 
-def in_layers(parts: Sequence[Steps]) -> Steps:
+def added_up(parts: Sequence[Steps]) -> Steps:
     """Return the steps of values that are sums of parts; each part is a group of its own."""
     groups = [np.full(len(part.low), number, np.uint16) for number, part in enumerate(parts)]
     low, step, levels = (np.concatenate([getattr(each, name) for each in parts]) for name in ("low", "step", "levels"))
