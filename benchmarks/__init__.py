@@ -9,6 +9,15 @@ Only documented names of the library are imported: those of `fedonce` itself and
 
 INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     "methods/calibration.py": ("scores probabilities as `host evaluate` does", ("fedonce.assess.evaluation",)),
+    "attacks.py": (
+        "counts the candidates that the attack finds in values without structure, and notes what a guest receives in rounds",
+        (
+            "fedonce.assess.attacks.spans",
+            "fedonce.data.table",
+            "fedonce.engine.local",
+            "fedonce.rounds.guest",
+        ),
+    ),
     "read_cells.py": (
         "reads a message as one who got hold of the centres, and by the attack that guests are told of",
         ("fedonce.assess.leakage", "fedonce.data.table"),

@@ -30,6 +30,8 @@ class Config:
         Values per row and guest in a message, and bits per value.
     bytes_per_row : float or None
         How long guests' messages may be, for each row; for learners that heed it. `dim` and `bits` are then the most.
+    bytes_total : float or None
+        How long those of all guests together may be, for each row; for `benchmarks.methods.estimator`.
     epochs : float or None
         SplitNN and multi-round FedOnce: epochs of rounds. None: as many as the host's recipe trains.
     host_epochs, guest_epochs : int or None
@@ -40,6 +42,8 @@ class Config:
         SecureBoost: whether real workers train it, up to ten parties; if not, XGBoost in one place, whose model is equal.
     noise : float
         Scale of the Gaussian noise on representations.
+    local_epsilon : float or None
+        Epsilon with which guests tell each row.
     absent : int
         So many guests, drawn by the seed, do not answer, neither in training nor in prediction.
     late : int
@@ -71,6 +75,7 @@ class Config:
     dim: int = 8
     bits: int = 8
     bytes_per_row: float | None = None
+    bytes_total: float | None = None
     epochs: float | None = None
     host_epochs: int | None = None
     guest_epochs: int | None = None
@@ -78,6 +83,7 @@ class Config:
     depth: int = 6
     federated: bool = True
     noise: float = 0.0
+    local_epsilon: float | None = None
     absent: int = 0
     late: int = 0
     validate: bool = True
@@ -108,7 +114,7 @@ class Config:
         for name in ("host_epochs", "guest_epochs"):
             self._check(name, int | None, lambda value: value is None or value >= 1, "a positive integer")
         self._check("epochs", int | float | None, lambda value: value is None or value > 0, "a positive number")
-        for name in ("epsilon", "delta", "bytes_per_row"):
+        for name in ("epsilon", "delta", "bytes_per_row", "bytes_total", "local_epsilon"):
             self._check(name, int | float | None, lambda value: value is None or value > 0, "a number above 0")
         for name in ("absent", "late"):
             self._check(name, int, lambda value: value >= 0, "an integer of at least 0")

@@ -120,6 +120,14 @@ TRIED: dict[str, Callable[[], HostModel]] = {
     "tabm, 2 heads, width 384": lambda: TabMModel(heads=2, width=384),
     "tabm, 1 head, width 256": lambda: TabMModel(heads=1, width=256),
     "trees, quantised gradients": trees({"use_quantized_grad": True, "num_grad_quant_bins": 16}),
+    # LightGBM 4.7 fails with it on phishing: "best_split_info.right_count".
+    "trees, quantised gradients, leaves anew": trees(
+        {"use_quantized_grad": True, "num_grad_quant_bins": 32, "quant_train_renew_leaf": True}
+    ),
+    "trees, rate .07": trees(rate=0.07, trees=1000),
+    "trees, leaves 95": trees(leaves=95),
+    "trees, leaves 127, columns .3": trees(leaves=127, column_share=0.3),
+    "trees, leaves 127, columns .3, rate .07": trees(leaves=127, column_share=0.3, rate=0.07, trees=1000),
 }
 
 

@@ -47,7 +47,9 @@ def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any]
         host_epochs=config.host_epochs,
         recipe=settings.recipe(problem, config, combine=host not in problem.parties),
         model=config.model,
+        bytes_total=config.bytes_total if len(parties) > 1 else None,
         representation_noise=config.noise,
+        local_epsilon=config.local_epsilon,
         device=config.device,
         random_state=seed,
         validate=config.model == "auto",  # the default, as users get it; of the others the training alone is timed
