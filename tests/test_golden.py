@@ -67,6 +67,7 @@ def test_messages(path):
         "rows": message.n_rows,
         "learner": message.learner,
         "noise": message.noise,
+        **({} if message.local_epsilon is None else {"local": message.local_epsilon}),
         "naming": message.naming,
         "signed": bool(message.signature),
         **({"codec": message.codec.name} if message.codec.name else {}),
@@ -164,6 +165,10 @@ def test_hosts(folder, tmp_path):
             len(host.reading.read(root / "bank.csv", "bank").ids),
             "accuracy",
         )
+    if folder.name == "own-trees":
+        sent = [root / "messages" / "shop.fedonce"]
+        assert json.loads((folder / "manifest.json").read_text())["fedonce model"] == 5
+        assert host.state.model.own_ is not None
     messages = [Representation.from_file(path) for path in sent]
     outputs = host.outputs(host.reading.read(root / "bank.csv", "bank"), messages, matching)
     with (root / "predictions" / f"{folder.name}.csv").open() as file:

@@ -40,7 +40,7 @@ def test_a_class_that_there_is_not():
 
 
 def test_numbers_have_no_classes():
-    with pytest.raises(InputError, match="'class_weight'.*None for numbers"):
+    with pytest.raises(InputError, match="'class_weight'.*left out for numbers"):
         weights(None, "balanced", np.arange(4.0), "regression")
 
 

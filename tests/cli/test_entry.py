@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -68,6 +69,16 @@ def test_heavy_libraries_are_not_loaded_before_they_are_used(command):
     loaded = {line.split("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
     assert "fedonce" in loaded
     assert not loaded & {"torch", "sklearn", "pandas", "numpy", "scipy", "polars", "matplotlib"}
+
+
+def test_a_message_is_inspected_without_what_learns():
+    message = next((Path(__file__).parents[1] / "golden").glob("4/8-bits.fedonce"))
+    command = [sys.executable, "-X", "importtime", "-m", "fedonce.cli", "inspect", str(message)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "values per row" in done.stdout
+    loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines() if "|" in line}
+    assert "fedonce.assess.inspection" in loaded
+    assert not loaded & {"torch", "sklearn", "pandas", "scipy"}
 
 
 def test_data_list_tells_what_is_here(tmp_path):

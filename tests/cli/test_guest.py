@@ -44,16 +44,16 @@ def test_fit_prints_what_leaves_and_what_an_attack_rebuilds(fresh):
         f"bytes {size(fresh, f'shop/{MESSAGE}'):,}",
         "party shop",
         f"rows {N - 10}",
-        "rows with the same values at least 1",
+        "rows share theirs with no other",
         "learner pca",
         "ids keyed hashes",
         "model folder shop (stays here)",
-        "How well a plain attack rebuilds each column",
+        "What quick attacks read in the message:",
     ):
         assert line in re.sub(" +", " ", result.out)
     assert "R²" in result.out
-    assert "kind" in result.out.split("How well")[1]
-    assert "warning: A plain attack rebuilds columns" in result.err
+    assert "kind" in result.out.split("What quick attacks")[1]
+    assert "can read columns" in result.err
     assert "learning from 110 rows and 3 columns" in result.err
 
 
@@ -62,7 +62,7 @@ def test_fit_in_json(fresh):
     assert said["bytes"] == size(fresh, f"shop/{MESSAGE}") == told_of(fresh, f"shop/{MESSAGE}")["bytes"]
     assert {each["column"] for each in said["rebuilt"]} == {"spent", "visits", "kind"}
     assert max(each["score"] for each in said["rebuilt"]) > 0.9
-    assert "rebuilds columns" in said["warning"]
+    assert "can read columns" in said["warning"]
     assert told(fresh, f"{FIT_SHOP} --replace --no-attack")["rebuilt"] == []
 
 
@@ -213,6 +213,8 @@ def test_rows_of_an_alignment(fresh):
         ("--bits 5", 3, "'bits' parameter of Guest"),
         ("--learner magic", 3, "'learner' parameter"),
         ("--noise -1", 3, "'noise' parameter"),
+        ("--local-epsilon 0", 3, "'local_epsilon' parameter"),
+        ("--local-epsilon 4 --noise 1", 3, "'noise' parameter of Guest must be 0 with local_epsilon"),
         ("--columns spent,vists", 3, ("shop.csv", "no column 'vists'", "did you mean 'visits'")),
         ("--drop nothing", 3, ("shop.csv has no column 'nothing'", "'spent', 'visits', 'kind'")),
         ("--drop vists", 3, "did you mean 'visits'"),
@@ -304,3 +306,23 @@ def test_a_budget_of_its_own(fresh):
     assert Representation.from_file(fresh / "shop" / MESSAGE).spent is not None
     said = told(fresh, "guest represent shop.csv --model shop --secret secret --out again.fedonce")
     assert "noise" in said["privacy spent"]
+
+
+def test_settings_of_the_learner(fresh):
+    line = f"{FIT_SHOP} --replace --no-attack".replace("--learner pca", "")
+    shared = told(fresh, f"{line} --learner cells --learner-option least=25 --learner-option cells=4")
+    assert int(shared["different rows of values"].split(";")[0]) <= 4
+    assert Guest.load(fresh / "shop").learner.least == 25
+    read = told(fresh, f"{line} --learner auto --learner-option readable=true")
+    assert read["readable"] == "BY DESIGN: quantiles, the columns themselves in bins"
+    failed(fresh, 3, ("no setting 'leest'",), f"{line} --learner cells --learner-option leest=2")
+    failed(fresh, 3, ("--learner-option must be like least=50",), f"{line} --learner cells --learner-option least")
+
+
+def test_bytes_per_row_and_noise_do_not_go_together(fresh):
+    failed(
+        fresh,
+        3,
+        ("must be left out with noise", "--bytes-per-row"),
+        f"{FIT_SHOP} --replace --quiet --bytes-per-row 1 --noise 1",
+    )

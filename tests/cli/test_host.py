@@ -723,3 +723,9 @@ def test_explain_says_what_moved_each_prediction(fresh, model):
     )
     assert (both["plot"], both["per row"], both["how"]) == ("worth.svg", "why.csv", how)
     refused(fresh, 3, "why.txt2", f"host explain bank.csv --model new --secret secret {SHOP} --per-row why.txt2")
+
+
+def test_what_is_an_object_is_not_offered(office):
+    shown = command(office, "host fit --help").out
+    assert "trees" in shown
+    assert "scikit" not in shown

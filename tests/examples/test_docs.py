@@ -12,8 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fedonce import Guest, Privacy, Representation
+from fedonce.assess import what_leaks
+from fedonce.assess.attacks import ATTACKS
 from fedonce.cli.entry import app
+from fedonce.data.table import Table
 from fedonce.datasets import SOURCES
+from fedonce.errors import MessageError
 from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS, make
 from fedonce.messages import codecs
@@ -114,6 +118,30 @@ def test_rounds_and_noise():
             model = names["model"].set_params(host_epochs=1, dim=2, random_state=0).fit(X, y)
             assert model.predict(X).shape == (300,)
             assert bool(model.traffic_.rounds) == ("rounds=" in line)
+
+
+def test_what_leaks_and_an_attack_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    looked, own = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "leakage.md").read_text(), re.DOTALL)
+    X, _ = make_table()
+    pd.DataFrame(X).add_prefix("c").to_csv("shop.csv", index=False)
+    with pytest.raises(MessageError, match="refused"):
+        exec(looked, {})
+    before = dict(ATTACKS)
+    try:
+        exec(own, {})
+        found = what_leaks(X[:, :1], Table.of(X), ["echo"])
+    finally:
+        ATTACKS.clear()
+        ATTACKS.update(before)
+    assert [each.score for each in found.findings] == [1.0] + [0.0] * (X.shape[1] - 1)
+
+
+def test_attacks_are_described_as_they_are():
+    text = (ROOT / "docs" / "leakage.md").read_text()
+    for name, built_in in ATTACKS.built_in.items():
+        line = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
+        assert line.endswith("| quick |") == built_in.facts.quick
 
 
 DATASETS = (ROOT / "docs" / "datasets.md").read_text()

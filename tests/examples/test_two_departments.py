@@ -106,7 +106,7 @@ def test_the_utility_is_late_and_joins(walked):
 
 def test_the_shop_is_warned_and_sends_less(walked):
     _, printed = walked
-    assert "warning: A plain attack rebuilds" in printed["shop look"][0]
+    assert "warning: Anyone who holds the message can read column 'newsletter'" in printed["shop look"][0]
     assert "warning" not in printed["shop learn"][0] + printed["utility learn"][0]
 
 
@@ -223,7 +223,16 @@ def test_public_knowledge_of_the_guide(walked, tmp_path):
 def test_options_of_the_guide_exist():
     shown = "".join(
         CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"}).output
-        for command in ["guest fit", "host fit", "host predict", "host explain", "inspect", "privacy plan", "export"]
+        for command in [
+            "guest fit",
+            "host fit",
+            "host predict",
+            "host explain",
+            "inspect",
+            "leakage",
+            "privacy plan",
+            "export",
+        ]
     )
     for option in set(re.findall(r"`(--[a-z-]+)", GUIDE)) | set(re.findall(r" (--[a-z-]+)", GUIDE)):
         assert option in shown, option

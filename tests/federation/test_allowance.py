@@ -16,6 +16,7 @@ from fedonce.federation import allowance, tasks
 from fedonce.federation.policy import Policy
 from fedonce.federation.record import ANSWERS, MESSAGE, Entry, Record, Tally
 from fedonce.federation.workplace import Failed, Refused
+from fedonce.jobs import guest as guest_job
 from fedonce.messages.representation import Representation
 from fedonce.rows.alignment import AgreedRows
 from fedonce.training.settings import Training
@@ -434,12 +435,17 @@ def test_a_refusal_by_the_attack_leaves_a_budget_unspent(tmp_path):
 
 def test_a_wide_table_is_attacked_with_fewer_rows(tmp_path, monkeypatch):
     attacked = []
-    attack = tasks.guest_job.rebuild
-    monkeypatch.setattr(tasks.guest_job, "rebuild", lambda *given: attacked.append(given[2]) or attack(*given))
-    a_responder(tmp_path).answer(asks())
-    monkeypatch.setattr(tasks, "ATTACKED", 12_000)
-    a_responder(tmp_path).answer(asks(run="second"))
-    assert attacked == [20_000, 3_000]
+    attack = guest_job.what_leaks
+    monkeypatch.setattr(
+        guest_job, "what_leaks", lambda *given, **more: attacked.append(len(given[0])) or attack(*given, **more)
+    )
+    responder = a_responder(tmp_path, rows=400, columns=4)
+    responder.answer(asks())
+    for values, least, run in ((800, 100, "second"), (800, 300, "third")):
+        monkeypatch.setattr(guest_job, "ATTACKED", values)
+        monkeypatch.setattr(guest_job, "FEWEST_ATTACKED", least)
+        responder.answer(asks(run=run))
+    assert attacked == [400, 200, 300]
 
 
 def test_what_the_owner_is_told(tmp_path):

@@ -102,6 +102,8 @@ def test_the_default_policy_allows_what_a_run_file_asks_by_default():
         ('ids = ["plain"]', ['\'ids\' must be a list of some of "hashed", "keyed", "agreed"']),
         ("min_noise = -1", ["'min_noise' must be a number from 0"]),
         ("min_noise = nan", ["'min_noise'"]),
+        ("max_local_epsilon = 0", ["'max_local_epsilon' must be a number above 0"]),
+        ("max_local_epsilon = 4\nmin_noise = 0.5", ["'max_local_epsilon' must be left out"]),
         ("max_delta = 1", ["'max_delta' must be a number above 0 and below 1. Got 1."]),
         ('budget = "required"\nmin_noise = 0.5', ["'min_noise' must be 0, or left out", "Got 0.5."]),
         ("predict = 1", ["'predict' must be true or false. Got 1."]),
@@ -140,6 +142,8 @@ def test_only_named_hosts_and_runs():
         (Policy(max_bits=8), {"bits": 16}, "bits 16 is above the 8 that shop allows (max_bits)"),
         (Policy(), {"epochs": 2000}, "epochs 2000 is above the 1000 that shop allows (max_epochs)"),
         (Policy(max_epochs=5), {"learner": "nat"}, "no epochs are given, and the learner 'nat' may take 100"),
+        (Policy(max_local_epsilon=4), {}, "no local epsilon, and shop tells rows with 4 at most (max_local_epsilon)"),
+        (Policy(max_local_epsilon=4), {"local_epsilon": 5.0}, "local_epsilon 5, and shop tells rows with 4 at most"),
         (Policy(min_noise=0.5), {"noise": 0.1}, "noise 0.1 is below the 0.5 that shop wants (min_noise)"),
         (Policy(learners=("pca",)), {}, "the learner 'auto' is not allowed by shop, which allows 'pca' (learners)"),
         (Policy(), {"learner": "evil"}, "the learner 'evil' is not allowed"),
@@ -161,6 +165,7 @@ def test_limits_of_learning(policy, asked, reason):
 
 
 def test_at_the_limit_is_allowed():
+    assert Policy(max_local_epsilon=4).refusal(replace(LEARN, local_epsilon=4.0), COLUMNS) is None
     policy = Policy(max_dim=8, max_bits=8, max_epochs=10, min_noise=0.5, learners=("nat",))
     assert policy.refusal(replace(LEARN, learner="nat", epochs=10, noise=0.5), COLUMNS) is None
     assert Policy(max_epochs=5).refusal(replace(LEARN, learner="pca"), COLUMNS) is None

@@ -63,6 +63,7 @@ def test_a_short_run_file(read, tmp_path):
         "epochs": None,
         "noise": 0.0,
         "bytes_per_row": None,
+        "local_epsilon": None,
         "columns": None,
     }
 
@@ -108,6 +109,7 @@ def test_a_long_run_file(read, tmp_path):
         "epochs": 10,
         "noise": 0.0,
         "bytes_per_row": None,
+        "local_epsilon": None,
         "columns": ("visits", "spend"),
     }
     assert telco == {
@@ -117,6 +119,7 @@ def test_a_long_run_file(read, tmp_path):
         "epochs": 20,
         "noise": 0.0,
         "bytes_per_row": None,
+        "local_epsilon": None,
         "columns": None,
     }
     for settings in (shop, telco):
@@ -124,6 +127,13 @@ def test_a_long_run_file(read, tmp_path):
         assert Request.from_bytes(asked.to_bytes()).settings == asked.settings
     with pytest.raises(InputError, match="'guests' does not name 'shopp'; did you mean 'shop'"):
         run.learn_settings("shopp")
+
+
+def test_local_epsilon_is_asked_of_guests(read):
+    content = read(SHORT + "local_epsilon = 4\n[guest.shop]\nlocal_epsilon = 2")
+    assert content.learn_settings("shop")["local_epsilon"] == 2.0
+    assert isinstance(read(SHORT + "local_epsilon = 4").learn_settings("shop")["local_epsilon"], float)
+    assert read(SHORT).learn_settings("shop")["local_epsilon"] is None
 
 
 def test_noise_is_a_number_with_a_point(read):
@@ -197,6 +207,12 @@ WRONG = [
     ("[guest]\nshop = 4", ["'shop' in [guest] must be a table of settings. Got 4."]),
     ("guest = 'shop'", ["'guest' must be a table. Got 'shop'."]),
     ("[guest.shop]\nrows = 10", ["'rows' in [guest.shop] serves a privacy budget; add [budget], or leave it out."]),
+    ("local_epsilon = 0", ["'local_epsilon' must be a number from 0.01"]),
+    ("rounds = 10\nlocal_epsilon = 4", ["there is a local epsilon (local_epsilon), and rounds"]),
+    ("noise = 0.5\n[guest.shop]\nlocal_epsilon = 4", ["there is a local epsilon ([guest.shop]), and noise"]),
+    ("bytes_per_row = 1\nlocal_epsilon = 4", ["there is a local epsilon (local_epsilon), and bytes per row"]),
+    ("bits = 16\nlocal_epsilon = 4", ["there is a local epsilon (local_epsilon), and bits above 8"]),
+    ("local_epsilon = 4" + BUDGET, ["there is a local epsilon (local_epsilon), and [budget]"]),
     ("rounds = 10\nnoise = 0.5", ["there are rounds, and noise (noise)"]),
     ("rounds = 10\n[guest.shop]\nnoise = 0.5", ["there are rounds, and noise ([guest.shop])"]),
     ("rounds = 10" + BUDGET, ["there are rounds, and [budget]"]),
@@ -397,6 +413,29 @@ def test_bytes_per_row_and_the_values_that_a_policy_is_asked_about(read):
     ],
 )
 def test_bytes_per_row_that_every_guest_would_refuse(read, more, said):
+    with pytest.raises(InputError) as caught:
+        read(SHORT + more)
+    assert said in str(caught.value)
+
+
+def test_bytes_of_all_guests_together_are_divided_evenly(read):
+    run = read(SHORT + "bytes_total = 6")
+    assert [run.learn_settings(guest)["bytes_per_row"] for guest in run.guests] == [3.0, 3.0]
+    assert run.learn_settings("shop")["dim"] == 16
+    run = read(SHORT + "bytes_total = 6\n[guest.shop]\nbytes_per_row = 5")
+    assert [run.learn_settings(guest)["bytes_per_row"] for guest in run.guests] == [5.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("bytes_total = 0", "'bytes_total' must be a number from 0.05"),
+        ("bytes_total = 2\nbytes_per_row = 1", "'bytes_per_row' for each guest, and 'bytes_total' for all"),
+        ("bytes_total = 1\n[guest.shop]\nbytes_per_row = 2", "'bytes_total' must be enough for 0.05 bytes per guest"),
+        ("bytes_total = 1\nrounds = 3", "bytes per row (bytes_total), and rounds"),
+    ],
+)
+def test_totals_that_cannot_be_shared_out(read, more, said):
     with pytest.raises(InputError) as caught:
         read(SHORT + more)
     assert said in str(caught.value)

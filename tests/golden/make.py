@@ -1,7 +1,9 @@
 """Write the files of a generation: `python tests/golden/make.py OUT`, with the fedonce that is installed.
 
 `python tests/golden/make.py OUT calibrated` writes only what generation 3 has: hosts whose probabilities are calibrated;
-`python tests/golden/make.py OUT coded` what generation 4 has: guests whose messages are coded, and these messages.
+`python tests/golden/make.py OUT local` what generation 6 has: guests that tell rows with an epsilon;
+`python tests/golden/make.py OUT coded` what generation 4 has: guests whose messages are coded, and these messages;
+`python tests/golden/make.py OUT own` what generation 5 has: a host with trees of its own columns.
 
 Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here
 protect nothing.
@@ -202,6 +204,7 @@ def describe(out: Path) -> dict[str, object]:
             "rows": message.n_rows,
             "learner": message.learner,
             "noise": message.noise,
+            **({"local": message.local_epsilon} if getattr(message, "local_epsilon", None) else {}),
             "naming": message.naming,
             "signed": bool(message.signature),
             **({"codec": message.codec.name} if message.codec.name else {}),
@@ -411,6 +414,50 @@ def coded(out: Path) -> None:
     (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
 
 
+def own(out: Path) -> None:
+    """Write a host whose model is trees, those of its own columns among them, and what it says of rows that its guest lacks."""
+    jobs, trees = import_module("fedonce.jobs"), import_module("fedonce.hostmodels.trees").TreesModel
+    out.mkdir(parents=True)
+    write_tables(out)
+    run(out, "keys", "secret", "secret")
+    named = ["--id", "customer", "--run", "loans", "--secret", "secret", "--learner", "pca", "--dim", "2"]
+    run(out, "guest", "fit", "half.csv", *named, "--name", "shop", "--out", "guest", "--no-attack")
+    (out / "messages").mkdir()
+    (out / "predictions").mkdir()
+    shutil.move(out / "guest" / "representation.fedonce", out / "messages" / "shop.fedonce")
+    shutil.rmtree(out / "guest")
+    how = jobs.Fitting("loans", model=trees(trees=6, rate=0.3, leaves=4))
+    arrived = jobs.Incoming([out / "messages" / "shop.fedonce"], secret=out / "secret")
+    jobs.HostJob(
+        jobs.TableSource(out / "bank.csv", "customer"),
+        out / "hosts" / "own-trees",
+        "repaid",
+        "bank",
+        how,
+        incoming=arrived,
+    ).run()
+    known = ["--model", "hosts/own-trees", "--secret", "secret", "--out", "predictions/own-trees.csv"]
+    run(out, "host", "predict", "bank.csv", *known, "--guest", "messages/shop.fedonce")
+    for name in ("shop.csv", "half.csv"):
+        (out / name).unlink()
+    (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
+
+
+def local(out: Path) -> None:
+    """Write guests that tell each row with an epsilon: by cells, and by principal components."""
+    out.mkdir(parents=True)
+    write_tables(out)
+    run(out, "keys", "secret", "secret")
+    named = ["--id", "customer", "--run", "loans", "--name", "shop", "--no-attack", "--secret", "secret"]
+    for name, options in (("local-cells", ["--dim", "4"]), ("local-pca", ["--dim", "2", "--learner", "pca"])):
+        run(out, "guest", "fit", "shop.csv", *named, "--local-epsilon", "4", "--out", f"guests/{name}", *options)
+    for name in ("bank.csv", "half.csv"):
+        (out / name).unlink()
+    (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    made = {"all": main, "calibrated": calibrated, "coded": coded}[sys.argv[2] if len(sys.argv) > 2 else "all"]
+    made = {"all": main, "calibrated": calibrated, "coded": coded, "own": own, "local": local}[
+        sys.argv[2] if len(sys.argv) > 2 else "all"
+    ]
     made(Path(sys.argv[1]).resolve())

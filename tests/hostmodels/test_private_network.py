@@ -225,14 +225,14 @@ def test_what_is_refused_is_refused_before_anything_is_spent(given, error, said)
 @pytest.mark.parametrize("parameter", ["delta", "bounds", "target_bounds", "categories"])
 def test_parts_of_a_budget_without_epsilon_are_refused(parameter):
     X, y = problem(100)
-    with pytest.raises(InputError, match=f"'{parameter}' parameter of FedOnceClassifier.*None without epsilon"):
+    with pytest.raises(InputError, match=f"'{parameter}' parameter of FedOnceClassifier.*left out without epsilon"):
         FedOnceClassifier(**{parameter: 0.5}).fit(X, y)
 
 
 @pytest.mark.parametrize("field", ["delta", "clip", "budget_shares", "bounds", "target_bounds"])
 def test_fields_of_a_budget_without_epsilon_are_refused(field):
     X, y = problem(100)
-    with pytest.raises(InputError, match=f"'{field}' parameter of Privacy.*None without epsilon"):
+    with pytest.raises(InputError, match=f"'{field}' parameter of Privacy.*left out without epsilon"):
         FedOnceClassifier(privacy=Privacy(**{field: 0.5})).fit(X, y)
 
 

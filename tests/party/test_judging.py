@@ -171,7 +171,7 @@ def test_weights_that_are_no_numbers(wrong):
 
 @pytest.mark.parametrize(("private", "rounds", "what"), [(True, False, "privacy budget"), (False, True, "rounds")])
 def test_weights_with_a_budget_or_rounds(private, rounds, what):
-    with pytest.raises(InputError, match=f"'weight' parameter of Host must be None with .*{what}") as told:
+    with pytest.raises(InputError, match=f"'weight' parameter of Host must be left out with .*{what}") as told:
         check_weights([4321.0, 1.0], 2, private, rounds)
     assert "4321" not in str(told.value)
     assert check_weights(None, 2, private, rounds) is None

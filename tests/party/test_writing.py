@@ -28,11 +28,24 @@ def test_so_many_columns_that_reading_them_would_take_long_stay_plain():
     assert type(writing.public(find(8), 3.0, 2**16 + 1)) is find(8)
 
 
-def test_what_is_sent_is_what_plain_integers_say():
+def test_what_is_sent_of_values_of_any_scale_is_what_plain_integers_say():
     plain = find(8).fit(ROWS)
-    coded = writing.fitted(find(8), ROWS, PCA(), None)
+    coded = writing.fitted(find(8), ROWS, None, None)
     found = coded.decode(coded.encode(ROWS), *ROWS.shape, ValueError)
     np.testing.assert_array_equal(found, plain.decode(plain.encode(ROWS), *ROWS.shape, ValueError))
+
+
+def test_values_of_one_scale_get_steps_of_one_length_which_lose_hardly_anything():
+    coded, any_scale = (writing.fitted(find(8), ROWS, learner, None) for learner in (PCA(), None))
+    assert len(set(coded.steps.step.tolist())) == 1
+    lost = np.square(coded.decode(coded.encode(ROWS), *ROWS.shape, ValueError) - ROWS).sum()
+    assert lost <= 0.0011 * np.square(ROWS - ROWS.mean(axis=0)).sum()
+    sizes = [each.encode(ROWS)["coded"].nbytes for each in (coded, any_scale)]
+    assert sizes[0] < 0.7 * sizes[1]
+    # A learner of one's own may give values of any scale: none of them is lost beside a large one.
+    assert not Cells().one_scale
+    uneven = ROWS * np.float32([1000, 1, 1, 1, 1, 1])
+    assert writing.fitted(find(8), uneven, Cells(), None).steps.levels.min() == 255
 
 
 def fitted(learner, dim=4):
@@ -60,12 +73,12 @@ def test_values_that_are_sums_are_written_in_layers():
     cells = fitted(Cells(cells=20, least=5, layers=2))
     values = cells.transform(ROWS, CPU)
     codec = writing.fitted(find(8), values, cells, None)
-    layers = writing.written(codec, cells, ROWS, values, CPU)
+    layers = writing.laid_out(codec, cells, ROWS, values, CPU)
     assert (codec.steps.layers, layers.shape) == (2, (600, 2 * values.shape[1]))
     found = codec.decode(codec.encode(layers), *values.shape, ValueError)
     assert (np.abs(found - values) <= codec.steps.step.reshape(2, -1).sum(axis=0) / 2 + 1e-5).all()
     single = writing.fitted(find(8), values, None, None)
-    assert writing.written(single, cells, ROWS, values, CPU) is values
+    assert writing.laid_out(single, cells, ROWS, values, CPU) is values
 
 
 @pytest.mark.parametrize("learner", ["pca", Cells(least=5), "autoencoder"])

@@ -13,6 +13,7 @@ from torch import nn
 
 from fedonce import FedOnceClassifier, Guest, Host, Rounds, learners
 from fedonce.assess import leakage
+from fedonce.assess.attacks import known_rows
 from fedonce.data.table import Table
 from fedonce.learners import NAT, PCA, Autoencoder, Patches, Random, pca
 from fedonce.training import threads
@@ -59,8 +60,8 @@ def used(monkeypatch):
     noting(ClosedForm, "forward")
     noting(pca, "eigh")
     noting(cluster, "MiniBatchKMeans")
-    noting(leakage, "solve")
-    noting(leakage, "NearestNeighbors")
+    noting(known_rows, "solve")
+    noting(known_rows, "NearestNeighbors")
     return seen
 
 

@@ -27,6 +27,7 @@ from fedonce.cli.federation_kits import federation
 from fedonce.cli.guest import guest, inspect
 from fedonce.cli.host import host
 from fedonce.cli.keys import keys
+from fedonce.cli.leakage import leakage
 from fedonce.cli.privacy import privacy
 from fedonce.cli.terminal import Printer, guarded, one_line
 from fedonce.errors import AbsentPartyError, BudgetError, FederationError, FedOnceError, MessageError
@@ -86,10 +87,10 @@ def main() -> None:
 
 def _printed(error: FedOnceError) -> str:
     """Return an error as one line, whatever it quotes; but files that are missing, which are ours to list, a line for each."""
-    from fedonce.datasets.files import MissingFilesError
-
+    files = sys.modules.get("fedonce.datasets.files")  # which raises such an error, and takes seconds to import
+    missing = files is not None and isinstance(error, files.MissingFilesError)
     text = remedies.with_options(str(error), error.parameters)
-    lines = text.split("\n") if isinstance(error, MissingFilesError) else [text]
+    lines = text.split("\n") if missing else [text]
     return "\n".join(map(one_line, lines))
 
 
@@ -244,6 +245,7 @@ def fetch(
 
 app.add_typer(guest, name="guest")
 app.command()(inspect)
+app.command()(leakage)
 app.add_typer(host, name="host")
 app.add_typer(align, name="align")
 app.add_typer(keys, name="keys")

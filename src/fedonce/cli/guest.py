@@ -15,11 +15,13 @@ from fedonce.cli.options import (
     PlanFile,
     Privacy,
     PublicFile,
+    RefuseAbove,
     Run,
     Seed,
     TableFile,
     TableOptions,
     Training,
+    pairs,
 )
 from fedonce.cli.remedies import in_options, with_options
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json, warn
@@ -41,25 +43,37 @@ class LearningOptions:
 
     run: Run = "local"
     learner: Annotated[str, Training(help=f"{', '.join(OURS)}; or one of another package.")] = "auto"
-    dim: Annotated[int, Training(help="Values per row.", min=1)] = 8
+    learner_option: Annotated[
+        list[str] | None,
+        Training(help="KEY=VALUE: a setting of the learner, such as least=50 of cells and quantiles; once for each."),
+    ] = None
+    dim: Annotated[int, Training(help="Values per row, at most.", min=1)] = 8
     bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8
     bytes_per_row: Annotated[
         float | None,
         Training(
-            help="Bytes of a row's values, such as 0.5 or 3, instead of --dim (at most 16 values, or --dim if more) and --bits."
+            help="Bytes that a row's values may take, on average, such as 0.5 or 3: how many values are sent, and how finely "
+            "each is rounded, is then chosen by what they are worth. --dim is a ceiling, 16 or more."
         ),
     ] = None
     epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None
     noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0
+    local_epsilon: Annotated[
+        float | None, Privacy(help="Tell each row with this epsilon, pure: whatever the row is. Such as 4.")
+    ] = None
     seed: Seed = 0
 
     def learning(self) -> Learning:
         """Return how the guest learns."""
         from fedonce.jobs import Learning
+        from fedonce.learners import configured
         from fedonce.messages.codecs.budget import most_values
 
         dim = most_values(self.dim, self.bytes_per_row)
-        return Learning(self.run, self.learner, dim, self.bits, self.epochs, self.noise, self.seed, self.bytes_per_row)
+        own = pairs(self.learner_option, "--learner-option", "least=50")
+        learner = configured(self.learner, own) if own else self.learner
+        late = (self.noise, self.seed, self.bytes_per_row, self.local_epsilon)
+        return Learning(self.run, learner, dim, self.bits, self.epochs, *late)
 
 
 @dataclass(frozen=True)
@@ -91,37 +105,38 @@ def fit(
     replace_model: Annotated[
         bool, Output("--replace", help="Learn anew where the folder has a model; it is then lost.")
     ] = False,
-    attack: Annotated[bool, Privacy("--attack/--no-attack", help="Try to rebuild columns from the message.")] = True,
+    attack: Annotated[bool, Privacy("--attack/--no-attack", help="Try quick attacks on the message.")] = True,
+    refuse_above: RefuseAbove = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Learn from a table without labels; write the model (it stays) and the one message (it leaves).
 
-    Asks nothing of anybody. Prints what leaves the house, and how well a plain attack rebuilds each column from it.
+    Asks nothing of anybody. Prints what leaves the house, and what quick attacks read in it, column by column.
     """
     from fedonce.jobs import GuestJob
 
     with progress(quiet) as tell:
         source, rows, sealing = columns.source(table), leaving.row_names(), leaving.sealing()
         how, spends = learning.learning(), budget.budget()
-        report = GuestJob(source, name, out, how, rows, spends, sealing, attack, replace_model).run(tell)
+        report = GuestJob(source, name, out, how, rows, spends, sealing, attack, replace_model, refuse_above).run(tell)
     if as_json:
         typer.echo(to_json(report.as_json()))
     else:
-        _print_fit(report, attack)
+        _print_fit(report)
 
 
-def _print_fit(report: GuestReport, attack: bool) -> None:
-    from fedonce.assess import leakage
+def _print_fit(report: GuestReport) -> None:
+    from fedonce.assess.leakage import REMEDIES
 
     typer.echo("What leaves the house:")
     show(report.leaving())
-    if attack:
-        typer.echo("\nHow well a plain attack rebuilds each column from the message, on rows held back:")
-        for line in leakage.lines(report.rebuilt):
+    if report.leakage.findings:
+        typer.echo("\nWhat quick attacks read in the message:")
+        for line in report.leakage.lines():
             typer.echo(one_line(line))
     if report.warning:
-        warn(with_options(report.warning, leakage.REMEDIES))
+        warn(with_options(report.warning, REMEDIES))
 
 
 @guest.command()
@@ -155,10 +170,11 @@ def inspect(
     """Say what is in a message or a file of an alignment, for the person who signs off: what leaves the house."""
     from fedonce.assess.inspection import inspect as inspect_file
     from fedonce.messages.keys import read_private, read_public
-    from fedonce.party import storage
 
     with progress(quiet=True):  # warnings are lines here, too
         if not file.exists():
+            from fedonce.party import storage  # here: it takes seconds, and messages can be read without it
+
             with suppress(InputError):  # a message that an interrupted fit did not move to its place
                 storage.settle(file.parent)
         figures = inspect_file(

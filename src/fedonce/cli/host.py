@@ -26,7 +26,7 @@ from fedonce.cli.options import (
 )
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
 from fedonce.cli.unfolding import unfolded
-from fedonce.hostmodels.names import HOST_MODELS
+from fedonce.hostmodels.names import BY_NAME
 
 if TYPE_CHECKING:
     from fedonce.jobs import Fitting
@@ -42,9 +42,7 @@ class FittingOptions:
     task: Annotated[str | None, Training(help="classification or regression. Default: by the labels.")] = None
     model: Annotated[
         str | None,
-        Training(
-            help=f"{', '.join(HOST_MODELS.built_in)}; or one of another package. Default: auto. With --refit: as before."
-        ),
+        Training(help=f"{', '.join(BY_NAME)}; or one of another package. Default: auto. With --refit: as before."),
     ] = None
     recipe: Annotated[
         str | None, Training(help="How to train a network: default or paper. With --refit: as before.")

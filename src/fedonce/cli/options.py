@@ -46,6 +46,15 @@ PublicFile = Annotated[
     Path | None,
     Privacy("--public", help="With a budget: TOML or JSON of what is public: bounds, categories, labels."),
 ]
+RefuseAbove = Annotated[
+    float | None,
+    Privacy(
+        help="Write nothing where a quick attack rebuilds more than this part of what guessing gets wrong, of any column or of "
+        "whole records.",
+        min=0,
+        max=1,
+    ),
+]
 PrivateKeyFile = Annotated[Path | None, Messages("--key", help="Private key to open sealed files.")]
 Rows = "Rows agreed in an alignment (`fedonce align finish`)."
 RowsFile = Annotated[Path | None, IdsAndRows("--rows", help=f"{Rows} The message then has no ids at all.")]

@@ -59,7 +59,7 @@ class LocalEngine:
         # With a privacy budget in threads: each purse's ledger is then here, also when a guest fails.
         where = "sharedmem" if any(guest.purse is not None for guest in answering) else None
         done = Parallel(n_jobs=self.n_jobs, require=where)(
-            delayed(_learn)(guest, *self._rows(guest.name)) for guest in answering
+            delayed(_learn)(guest, *self.rows_of(guest.name)) for guest in answering
         )
         for guest, _ in done:  # logged here, as the guests' processes have no log of ours
             logger.info("guest %s: learnt with %s", guest.name, guest.learner.name)
@@ -69,12 +69,12 @@ class LocalEngine:
     def represent(self) -> dict[str, Received]:
         """Let each guest that has any row, and has learnt, represent its rows; return the messages."""
         answering = [guest for guest in self._answering() if guest.codec is not None]
-        return self._received({each.name: each.represent(*self._rows(each.name)).to_bytes() for each in answering})
+        return self._received({each.name: each.represent(*self.rows_of(each.name)).to_bytes() for each in answering})
 
     def open_rounds(self, rounds: Rounds, n_rows: int, host: str) -> dict[str, Received]:
         """Let each guest that takes part get ready for rounds."""
         learnt = [guest for guest in self._answering() if guest.codec is not None or rounds.start == "random"]
-        self.sides = {guest.name: GuestSide(guest, *self._rows(guest.name), rounds, n_rows, host) for guest in learnt}
+        self.sides = {guest.name: GuestSide(guest, *self.rows_of(guest.name), rounds, n_rows, host) for guest in learnt}
         return self._received({name: side.opening() for name, side in self.sides.items()})
 
     def begin_rounds(self, training: Training, order: int) -> None:
@@ -106,7 +106,7 @@ class LocalEngine:
             guest for guest in self.parties.values() if guest.name not in self.present or self.present[guest.name].any()
         ]
 
-    def _rows(self, name: str) -> tuple[Table, NDArray[np.bool_] | None]:
+    def rows_of(self, name: str) -> tuple[Table, NDArray[np.bool_] | None]:
         """Return the rows that a guest has, and which of the agreed ones they are (None: all)."""
         mask = self.present.get(name)
         if mask is None or mask.all():

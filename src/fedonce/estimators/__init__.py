@@ -34,7 +34,7 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     dim : int or dict by guest, default=8
         Values per row in a message; lowered where a learner cannot give so many.
     bits : {32, 16, 8, 4}, default=8
-        Bits per value in a message.
+        Bits per value in a message; with 8, principal components get no more than they are worth.
     epochs : int or dict by guest, default=None
         Overrides the learner's own.
     host_epochs : int, default=None
@@ -54,6 +54,9 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     bytes_per_row : float or dict by guest, default=None
         Bytes that a guest's values may take for each training row, on average, instead of `dim` and `bits`: how many values,
         and how many bits for each, is then chosen by what they are worth. None: by `dim` and `bits`.
+    bytes_total : float, default=None
+        Bytes that all guests together may take for each row, shared out by how much each has to tell; one with bytes of its own
+        in `bytes_per_row` keeps these. `bytes_per_row_` says how many each got.
     privacy : Privacy, default=None
         A privacy budget and all that belongs to it (docs/privacy.md): `Privacy(epsilon=2, bounds=(0, 1), clip=0.5)`. What it
         leaves at its default, the parameters below may say; where both say something, they must agree.
@@ -63,6 +66,11 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     representation_noise : float, default=0.0
         Scale of Gaussian noise that guests add to what they send, after clipping each row to norm 1; at training and at
         prediction. 0: neither. `random_state` does not fix the noise.
+    local_epsilon : float or dict by guest, optional
+        Epsilon with which guests tell each row, pure and whatever the row is, at training and at prediction: what they send of a
+        row is as probable, up to a factor of exp(epsilon), for any other row. With `learner="auto"` or `"cells"` a row is in one
+        of `dim` cells, told by subset selection; with others its values are told by PrivUnit. `ledger_` has a line per guest.
+        `random_state` does not fix the answers. Not with `representation_noise`, `bytes_per_row`, `rounds` or a budget.
     epsilon, delta : float, default=None
         Short for `privacy=Privacy(epsilon=, delta=)`: the budget of the released models, all parties together, and the
         probability with which the guarantee may fail. None: no guarantee; a delta of 1 / (10 rows).
@@ -98,6 +106,8 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         What each guest sent. Not pickled.
     learners_ : dict
         Name of the learner by which each guest learnt: what "auto" chose. Empty where rounds began at random.
+    bytes_per_row_ : dict
+        Bytes per row that each guest was allowed; None: no limit but `dim` and `bits`.
     dims_ : dict
         Values per row that each guest sent.
     absent_ : tuple of str

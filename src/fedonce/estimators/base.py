@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from fedonce import hostmodels, learners, protocol
-from fedonce.data.partition import Block, Parties, resolve
+from fedonce.data.partition import Parties, resolve
 from fedonce.data.preparation import Bounds, Preparation, Public
 from fedonce.data.scikit import labels_of, table_of
 from fedonce.data.table import Table
@@ -27,16 +27,18 @@ from fedonce.learners import Learner
 from fedonce.messages import codecs
 from fedonce.messages.codecs.budget import most_values
 from fedonce.messages.traffic import Traffic
-from fedonce.party import Guest, Host, check_labels, check_noise, purses, writing
+from fedonce.party import Guest, Host, blurring, check_labels, check_noise, purses, sharing, writing
 from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.parameters import ByGuest, check_counts, of_guest, refuse_unknown_guests, values
 from fedonce.party.presence import Present, masks
-from fedonce.privacy import settings
+from fedonce.privacy import ledger, settings
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.settings import Categories, Privacy
 from fedonce.rounds.settings import Rounds, as_rounds
 from fedonce.system.logs import lines_on_stderr
 from fedonce.training.loop import pick_device
+
+BY_GUEST = ("learner", "dim", "epochs", "bytes_per_row", "local_epsilon")
 
 
 class FedOnce(BaseEstimator):  # type: ignore[misc]
@@ -61,9 +63,11 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         calibrate: bool | str = "auto",
         validate: bool = True,
         bytes_per_row: ByGuest[float | None] = None,
+        bytes_total: float | None = None,
         privacy: Privacy | None = None,
         rounds: int | Rounds = 0,
         representation_noise: float = 0.0,
+        local_epsilon: ByGuest[float | None] = None,
         epsilon: float | None = None,
         delta: float | None = None,
         accountant: str = "pld",
@@ -89,9 +93,11 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.calibrate = calibrate
         self.validate = validate
         self.bytes_per_row = bytes_per_row
+        self.bytes_total = bytes_total
         self.privacy = privacy
         self.rounds = rounds
         self.representation_noise = representation_noise
+        self.local_epsilon = local_epsilon
         self.epsilon = epsilon
         self.delta = delta
         self.accountant = accountant
@@ -132,10 +138,13 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         own, plan = self._budget(privacy, table.n_rows, present)
         public = None if plan is None else privacy.public(table.names, self._owner)
         seed = self._seed()
+        others = [name for name in self._blocks if name != self.host_]
+        self.bytes_per_row_ = self._bytes(others, table, present, seed)
         guests = {
-            name: self._make_guest(name, block, seed, own.get(name), public if name in own else None)
-            for name, block in self._blocks.items()
-            if name != self.host_
+            name: self._make_guest(
+                name, seed, self.bytes_per_row_[name], own.get(name), public if name in own else None
+            )
+            for name in others
         }
         if not guests:
             text = f"{self._owner} has one party only, {self.host_!r}: it trains alone (Solo)."
@@ -173,6 +182,8 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.absent_ = fitted.absent
         self.overlap_ = fitted.overlap
         self.validation_ = self._host.validation
+        if told := ledger.local({guest: message.local_epsilon for guest, message in fitted.representations.items()}):
+            self.ledger_ = told
 
     def _whole_privacy(self) -> Privacy:
         short = {name: getattr(self, name) for name in settings.SHORT_FORMS}
@@ -181,8 +192,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
     def _budget(self, privacy: Privacy, n_rows: int, present: Present) -> tuple[dict[str, Purse], Plan | None]:
         """Return a purse for each party, and the plan that they spend by; without a budget, nothing."""
         guests = [name for name in self._blocks if name != self.host_]
-        by_guest = {name: getattr(self, name) for name in ("learner", "dim", "epochs", "bytes_per_row")}
-        refuse_unknown_guests(by_guest, guests, self._owner)
+        refuse_unknown_guests({name: getattr(self, name) for name in BY_GUEST}, guests, self._owner)
         if privacy.epsilon is None:
             return {}, None
         rows = dict.fromkeys([self.host_, *guests], n_rows)
@@ -203,20 +213,34 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             else:
                 purses.check_network(each, own, of_guest(self.learner, each.party, "auto"))
 
-    def _make_guest(self, name: str, block: Block, seed: int, purse: Purse | None, public: Public | None) -> Guest:
+    def _bytes(self, guests: Sequence[str], table: Table, present: Present, seed: int) -> dict[str, float | None]:
+        """Return the bytes per row that each guest may take; with `bytes_total`, shared out by what there is to tell."""
+        given = {name: of_guest(self.bytes_per_row, name, None) for name in guests}
+        if self.bytes_total is None or not guests:
+            return given
+        own = {name: float(most) for name, most in given.items() if most is not None}
+        left = sharing.check_bytes_total(self._owner, self.bytes_total, own, len(guests))
+        sharers = {name: self._make_guest(name, seed, left) for name in guests if name not in own}
+        engine = self._engine(sharers, table, present)
+        return given | sharing.shares(sharers, {name: engine.rows_of(name)[0] for name in sharers}, left)
+
+    def _make_guest(
+        self, name: str, seed: int, most: float | None, purse: Purse | None = None, public: Public | None = None
+    ) -> Guest:
         return Guest(
             name,
             of_guest(self.learner, name, "auto"),
-            most_values(of_guest(self.dim, name, 8), of_guest(self.bytes_per_row, name, None)),
+            most_values(of_guest(self.dim, name, 8), most),
             self.bits,
             of_guest(self.epochs, name, None),
-            block.shape,
+            self._blocks[name].shape,
             noise=self.representation_noise,
             random_state=seed,
             device=self.device,
             purse=purse,
             public=public,
-            bytes_per_row=of_guest(self.bytes_per_row, name, None),
+            bytes_per_row=most,
+            local_epsilon=of_guest(self.local_epsilon, name, None),
         )
 
     def _make_host(
@@ -286,9 +310,17 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         for given in values(self.bytes_per_row):
             check_bytes_per_row(self._owner, given)
             writing.check_bits(self._owner, encoding, given)
+        if self.bytes_total is not None and not isinstance(self.bytes_per_row, Mapping | None):
+            wanted = "left out, or by guest, beside bytes_total, which is shared out among all others"
+            raise parameter_error(self._owner, "bytes_per_row", wanted, self.bytes_per_row)
+        writing.check_bits(self._owner, encoding, self.bytes_total)
+        for name, limits in (("bytes_per_row", values(self.bytes_per_row)), ("bytes_total", [self.bytes_total])):
+            given = next((each for each in limits if each is not None), None)
             if given is not None and (privacy.epsilon is not None or self.representation_noise or self.rounds):
-                wanted = "None with noise, rounds or a privacy budget, whose values lie anywhere; give dim and bits"
-                raise parameter_error(self._owner, "bytes_per_row", wanted, given)
+                wanted = "left out with noise, rounds or a privacy budget, whose values lie anywhere; give dim and bits"
+                raise parameter_error(self._owner, name, wanted, given)
+        for each in values(self.local_epsilon):
+            blurring.check_local(self._owner, each, encoding, **(vars(self) | {"epsilon": privacy.epsilon}))
         pick_device(self.device, self._owner)
 
     def _check_private(self, privacy: Privacy) -> None:
@@ -314,5 +346,5 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         private = self.epsilon is not None or getattr(self.privacy, "epsilon", None) is not None
-        tags.non_deterministic = bool(self.representation_noise) or private
+        tags.non_deterministic = bool(self.representation_noise) or self.local_epsilon is not None or private
         return tags

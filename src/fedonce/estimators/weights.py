@@ -44,7 +44,7 @@ def class_weights(
 ) -> NDArray[np.float64]:
     """Return the weight of each row's class; "balanced": all classes count alike, however rare."""
     if task == "regression":
-        raise parameter_error(owner, "class_weight", "None for numbers, which have no classes", class_weight)
+        raise parameter_error(owner, "class_weight", "left out for numbers, which have no classes", class_weight)
     wanted = "'balanced', a dict of classes to weights, or None"
     if class_weight != "balanced" if isinstance(class_weight, str) else not isinstance(class_weight, Mapping):
         raise parameter_error(owner, "class_weight", wanted, class_weight)

@@ -46,11 +46,13 @@ class Policy:
     max_values_per_row : int
         Most values that may leave of a row, over all models that ever answered.
     max_rebuilt : float, optional
-        How well a plain attack may rebuild a column from a message, from 0 to 1; None: however well.
+        How well any quick attack may rebuild a column, or whole records, from a message, from 0 to 1; None: however well.
     max_dim, max_bits, max_epochs : int
         Most values per row, bits per value, and passes over the rows.
     min_noise : float
         Least noise on every value that leaves.
+    max_local_epsilon : float, optional
+        The most with which a row may be told; None: rows may be told without any epsilon.
     budget : str
         "required": no learning without a privacy plan; "optional".
     max_epsilon, max_delta : float
@@ -79,6 +81,7 @@ class Policy:
     max_bits: int = 32
     max_epochs: int = 1000
     min_noise: float = 0.0
+    max_local_epsilon: float | None = None
     budget: str = "optional"
     max_epsilon: float | None = None
     max_delta: float = 1e-3
@@ -99,6 +102,9 @@ class Policy:
         if content.get("budget") == "required" and content.get("min_noise"):
             must_be = '0, or left out, with budget = "required": learning with a privacy budget sends no other noise'
             raise wrong(path, "min_noise", must_be, content["min_noise"])
+        if "max_local_epsilon" in content and (content.get("budget") == "required" or content.get("min_noise")):
+            must_be = 'left out with min_noise, or with budget = "required": a row is told in one way'
+            raise wrong(path, "max_local_epsilon", must_be, content["max_local_epsilon"])
         given: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
         }
@@ -168,6 +174,7 @@ class Policy:
         yield from self._epochs(request)
         if request.noise < self.min_noise:
             yield f"noise {request.noise:g} is below the {self.min_noise:g} that {guest} wants (min_noise)"
+        yield from self._local(request)
         yield from self._naming(request)
         if (
             request.naming == "agreed"
@@ -175,6 +182,12 @@ class Policy:
             yield from self._align(request, columns)
         yield from self._columns(request, columns)
         yield from self._budget(request)  # the last: a plan takes time to price
+
+    def _local(self, request: Request) -> Iterator[str]:
+        most, asked = self.max_local_epsilon, request.local_epsilon
+        if most is not None and (asked is None or asked > most):
+            given = "no local epsilon" if asked is None else f"local_epsilon {asked:g}"
+            yield f"{given}, and {request.guest} tells rows with {most:g} at most (max_local_epsilon)"
 
     def _epochs(self, request: Request) -> Iterator[str]:
         if request.epochs is not None:
@@ -252,8 +265,8 @@ class Policy:
                 f"{guest} allows no rounds (max_rounds = 0): they let the host steer what the guest sends. Ask {guest} to raise "
                 "max_rounds in its policy, or leave rounds out of the run file"
             )
-        if self.min_noise or self.budget == "required":
-            key = "min_noise" if self.min_noise else "budget"
+        if self.min_noise or self.budget == "required" or self.max_local_epsilon is not None:
+            key = "min_noise" if self.min_noise else "budget" if self.budget == "required" else "max_local_epsilon"
             yield f"{guest} sends no values without noise or a privacy budget ({key}), and rounds have neither"
         if self.max_predict_rows is not None:
             yield from _rows_above(_count_rows(request.rows), "predict", self.max_predict_rows, guest)

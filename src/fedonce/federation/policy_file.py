@@ -51,14 +51,18 @@ max_learnings = 1
 max_learnings_per_year = 12
 max_values_per_row = 64
 
-# A plain attack is tried on every message before it leaves (docs/parties.md, What leaks). max_rebuilt refuses a message from
-# which it rebuilds a column better than this: 0 is no better than guessing, 1 is the column itself. Not set: what the attack
-# finds is written to the record, and nothing is refused.
+# Quick attacks are tried on every message before it leaves (docs/leakage.md). max_rebuilt refuses a message from which any of
+# them rebuilds a column, or whole records, better than this: 0 is no better than guessing, 1 is the column itself. Not set:
+# what the best attack finds is written to the record, and nothing is refused.
 # max_rebuilt = 0.9
 
 # Noise on every value that leaves (see docs/rounds.md). 0: none is needed. A row has the same noise in every message of a model:
 # to ask again does not average it away.
 min_noise = 0.0
+
+# A guarantee for each row (docs/privacy.md, An epsilon for each row): refuses every training whose messages do not tell rows with
+# this epsilon or less. Not set: none is needed.
+# max_local_epsilon = 4.0
 
 # Differential privacy: "required" refuses every training without a privacy budget. max_epsilon and max_delta are the most that
 # one training may cost, for all parties together. A run is learnt with a budget once; budgets of several runs add up, and `runs`
@@ -105,6 +109,7 @@ KEYS = {
     "max_bits": one_of(*sorted(BITS)),
     "max_epochs": whole(1, 10**6),
     "min_noise": number(0, below=1e6),
+    "max_local_epsilon": number(0, above=True),
     "budget": one_of("optional", "required"),
     "max_epsilon": number(0, above=True),
     "max_delta": number(0, above=True, below=1),

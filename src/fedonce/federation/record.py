@@ -36,7 +36,7 @@ ANSWERS, MESSAGE, ASKED = "answers", "message.fedonce", "request.fedonce"  # whe
 COLUMNS, REBUILT = (
     "columns.json",
     "rebuilt.json",
-)  # beside a message: what it was learnt from, and what a plain attack gets
+)  # beside a message: what it was learnt from, and what attacks get
 RECORD, LOCK, KEY = "record.jsonl", "record.lock", "noise.key"
 FORMAT = 1
 KEY_BYTES = 32
@@ -51,9 +51,9 @@ logger = logging.getLogger(__name__)
 class Entry:
     """A line of the record; what does not apply is None.
 
-    `columns`, `dim`, `bits`, `noise`, `rows`, `bytes`, `sha256` are of the message, `model` is the fingerprint of the model that
-    made it, `epsilon` the price of the plan that it was learnt by, `rounds` how many rounds, `rebuilt` how well a plain attack
-    rebuilt its columns: figures, no names.
+    `columns`, `dim`, `bits`, `noise`, `local_epsilon`, `rows`, `bytes`, `sha256` are of the message, `model` is the
+    fingerprint of the model that made it, `epsilon` the price of the plan that it was learnt by, `rounds` how many rounds,
+    `rebuilt` how well the best attack rebuilt its columns: figures, no names.
     """
 
     what: str
@@ -66,6 +66,7 @@ class Entry:
     dim: int | None = None
     bits: int | None = None
     noise: float | None = None
+    local_epsilon: float | None = None
     epsilon: float | None = None
     rows: int | None = None
     rounds: int | None = None
@@ -282,6 +283,7 @@ def _of_kept(asked: Path) -> Entry | None:
 def learnt(request: asking.Request, what: str = "learn", **more: Any) -> Entry:
     """Return the line of a learning."""
     figures = {"dim": request.dim, "bits": request.bits, "noise": request.noise, "epsilon": epsilon_of(request)} | more
+    figures.setdefault("local_epsilon", request.local_epsilon)
     return Entry(what, request.run, request.fingerprint, host=request.host, **figures)
 
 
@@ -302,11 +304,12 @@ def described(entry: Entry, request: asking.Request, folder: Path) -> Entry:
         return replace(entry, model=request.model)
     used, learning = json.loads((folder / COLUMNS).read_text(encoding="utf-8")), learnt(request)
     entry = replace(entry, bits=learning.bits, noise=learning.noise, epsilon=learning.epsilon)
+    entry = replace(entry, local_epsilon=learning.local_epsilon)
     return replace(entry, columns=len(used), rebuilt=rebuilt_of(folder))
 
 
 def rebuilt_of(folder: Path) -> dict[str, Any] | None:
-    """Return how well a plain attack rebuilt the columns from a message; None: nobody tried, it is of an earlier version."""
+    """Return how well the best attack rebuilt the columns from a message; None: nobody tried, it is of an earlier version."""
     path = folder / REBUILT
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 

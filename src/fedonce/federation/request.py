@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fedonce.messages.codecs import BITS
 from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.envelope import Refusal, is_name, pack, read_header, unpack
+from fedonce.messages.message_checks import is_epsilon
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.rows.ids import RULES
 
@@ -27,6 +28,7 @@ WHATS = ("learn", "represent", "align", "rounds")
 NAMINGS = ("hashed", "keyed", "agreed")
 KEYS = ("party", "version", "guest", "run", "what")
 _TEXTS = ("settings", "plan")  # travel as arrays of bytes: an envelope's header is short
+_WHERE_GIVEN = ("bytes_per_row", "local_epsilon")  # settings that are not in every request
 _ARRAYS = {*_TEXTS, "rows", "order", "points"}
 
 
@@ -42,7 +44,7 @@ class Request:
         "learn", "represent" (rows to be predicted), "align" (which rows do we share?) or "rounds" (train on together).
     version : str
         The host's version of fedonce; the guest's must be the same.
-    learner, dim, bits, epochs, noise, seed, bytes_per_row
+    learner, dim, bits, epochs, noise, seed, bytes_per_row, local_epsilon
         As for `Guest`, for "learn". `seed` None: the guest's own choice.
     columns : tuple of str, optional
         Columns of the guest to learn from; None: all that its policy allows.
@@ -87,6 +89,7 @@ class Request:
     points: bytes | None = field(default=None, repr=False)
     plan: str | None = field(default=None, repr=False)
     bytes_per_row: float | None = None
+    local_epsilon: float | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -96,7 +99,7 @@ class Request:
     @property
     def settings(self) -> dict[str, Any]:
         """Return what is asked apart from names and arrays."""
-        told = {} if self.bytes_per_row is None else {"bytes_per_row": self.bytes_per_row}
+        told = {name: getattr(self, name) for name in _WHERE_GIVEN if getattr(self, name) is not None}
         return told | {
             "learner": self.learner,
             "dim": self.dim,
@@ -178,7 +181,7 @@ def _check_settings(settings: Any) -> None:
     """Raise ValueError where a setting is missing, unknown or not what it must be."""
     whole = {"dim": (1, 2**20), "epochs": (1, 10**6), "seed": (0, 2**32 - 1)}
     known = {*whole, "learner", "bits", "noise", "columns", "forms", "naming", "model", "nonce", "rounds"}
-    if not isinstance(settings, dict) or set(settings) - {"bytes_per_row"} != known:
+    if not isinstance(settings, dict) or set(settings) - set(_WHERE_GIVEN) != known:
         raise ValueError("they must be those of a request, and no others")
     for name, (low, high) in whole.items():
         value = settings[name]
@@ -189,6 +192,8 @@ def _check_settings(settings: Any) -> None:
     most = settings.get("bytes_per_row", LEAST_BYTES)
     if isinstance(most, bool) or not isinstance(most, int | float) or not LEAST_BYTES <= most <= MOST_BYTES:
         raise ValueError(f"bytes_per_row must be a number from {LEAST_BYTES:g} to {MOST_BYTES:g}")
+    if "local_epsilon" in settings and not is_epsilon(settings["local_epsilon"]):
+        raise ValueError("local_epsilon must be an epsilon")
     if settings["bits"] not in BITS or not isinstance(settings["bits"], int):
         raise ValueError(f"bits must be one of {BITS}")
     noise = settings["noise"]

@@ -17,13 +17,14 @@ from fedonce.federation.runfile_checks import (
     REQUIRED,
     ROUNDS_KEYS,
     WHAT,
+    bytes_left,
     check_guest_sections,
     check_together,
     check_top,
 )
 from fedonce.federation.status import SILENCE
 from fedonce.federation.tomlfile import check, load, needed, wrong
-from fedonce.messages.codecs.budget import most_values
+from fedonce.messages.codecs.budget import MOST_BYTES, most_values
 from fedonce.rows.ids import RULES, parse_forms
 from fedonce.system.sizes import MESSAGE_LIMIT, size
 from fedonce.system.text import duration
@@ -63,10 +64,13 @@ class RunFile:
         Seconds without a sign of a guest after which it is asked again.
     min_guests : int
         Fewer answers are an error.
-    learner, dim, bits, epochs, noise, bytes_per_row
+    learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon
         How guests learn, where `guest` says nothing else.
+    bytes_total : float, optional
+        Instead of `bytes_per_row`: bytes per row of all guests together, divided evenly among those without their own. No
+        guest knows of another, and each sends one message, so none can tell what another leaves over.
     guest : dict by guest
-        What differs for a guest: of learner, dim, bits, epochs, noise, bytes_per_row, columns and rows.
+        What differs for a guest: of learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon, columns and rows.
     seed : int
         Of host and guests; as `random_state` of an estimator.
     task : str, optional
@@ -105,6 +109,8 @@ class RunFile:
     epochs: int | None = None
     noise: float = 0.0
     bytes_per_row: float | None = None
+    local_epsilon: float | None = None
+    bytes_total: float | None = None
     guest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int = 0
     task: str | None = None
@@ -156,8 +162,11 @@ class RunFile:
         """Return how a guest is asked to learn: keyword arguments of `request.Request`."""
         own = self._of(guest)
         settings = {name: own.get(name, getattr(self, name)) for name in LEARNING}
+        if self.bytes_total is not None and "bytes_per_row" not in own:
+            settings["bytes_per_row"] = min(bytes_left(vars(self)), MOST_BYTES)
         columns, most = own.get("columns"), settings["bytes_per_row"]
-        settings["bytes_per_row"] = None if most is None else float(most)
+        for name in ("bytes_per_row", "local_epsilon"):
+            settings[name] = None if settings[name] is None else float(settings[name])
         settings["dim"] = most_values(settings["dim"], most)
         return settings | {"noise": float(settings["noise"]), "columns": None if columns is None else tuple(columns)}
 

@@ -27,6 +27,7 @@ from fedonce.federation.tomlfile import (
 from fedonce.hostmodels.names import HOST_MODELS
 from fedonce.messages.codecs import BITS
 from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
+from fedonce.messages.message_checks import LEAST_EPSILON, MOST_EPSILON
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.rows.alignment import REVEAL
 
@@ -55,6 +56,7 @@ LEARNING = {
     "epochs": _EPOCHS,
     "noise": number(0, below=1e6),
     "bytes_per_row": number(LEAST_BYTES, below=MOST_BYTES),
+    "local_epsilon": number(LEAST_EPSILON, below=MOST_EPSILON),
 }
 KEYS = {
     "run": NAME,
@@ -67,6 +69,7 @@ KEYS = {
     "silence": TEXT,
     "min_guests": whole(0, 10**6),
     **LEARNING,
+    "bytes_total": number(LEAST_BYTES, below=1e6),
     "seed": whole(0, 2**32 - 1),
     "task": one_of("classification", "regression"),
     "columns": _COLUMNS,
@@ -167,6 +170,42 @@ def check_guest_sections(path: Path, content: Mapping[str, Any]) -> None:
         check_learner(path, own.get("learner", "auto"), "learner", section)
 
 
+def _check_told(path: Path, content: Mapping[str, Any], others: dict[str, object]) -> None:
+    """Refuse what has no place beside a local epsilon."""
+    own = content.get("guest", {})
+    told = [f"[guest.{name}]" for name in own if "local_epsilon" in own[name]]
+    told += ["local_epsilon"] if "local_epsilon" in content else []
+    fine = any(each.get("bits", 8) > 8 for each in (content, *own.values()))
+    what = next((name for name, given in (others | {"bits above 8": fine}).items() if given), None)
+    if told and what is not None:
+        raise InputError(
+            f"{path}: there is a local epsilon ({told[0]}), and {what}; each row is told once, by an answer that has all the "
+            "noise it needs. Take one of them out."
+        )
+
+
+def bytes_left(content: Mapping[str, Any]) -> float:
+    """Return the bytes per row of each guest without bytes of its own: an even part of what others leave of `bytes_total`."""
+    own = [each["bytes_per_row"] for each in content.get("guest", {}).values() if "bytes_per_row" in each]
+    return float((content["bytes_total"] - sum(own)) / max(len(content["guests"]) - len(own), 1))
+
+
+def check_bytes_total(path: Path, content: Mapping[str, Any]) -> None:
+    """Raise where bytes for all guests together cannot be shared out."""
+    if "bytes_total" not in content:
+        return
+    if "bytes_per_row" in content:
+        raise InputError(
+            f"{path}: there are 'bytes_per_row' for each guest, and 'bytes_total' for all; take one out. A guest may have "
+            "bytes of its own, in its section [guest.NAME]."
+        )
+    shared = len(content["guests"]) > sum("bytes_per_row" in each for each in content.get("guest", {}).values())
+    left = bytes_left(content)
+    if left < (LEAST_BYTES if shared else 0) - 1e-9:
+        must_be = f"enough for {LEAST_BYTES:g} bytes per guest, beside what [guest.NAME] gives to some"
+        raise wrong(path, "bytes_total", must_be, content["bytes_total"])
+
+
 def check_together(path: Path, content: Mapping[str, Any]) -> None:
     """Refuse what does not go together: each of rounds, noise and a budget excludes the others."""
     own, rounds, budget = content.get("guest", {}), content["rounds"] is not None, content["budget"] is not None
@@ -176,7 +215,7 @@ def check_together(path: Path, content: Mapping[str, Any]) -> None:
             f"{path}: there are rounds, and noise ({noisy[0]}); rounds send values without noise. Take one of them out."
         )
     lengths = [f"[guest.{name}]" for name in own if "bytes_per_row" in own[name]]
-    lengths += ["bytes_per_row"] if "bytes_per_row" in content else []
+    lengths += [name for name in ("bytes_per_row", "bytes_total") if name in content]
     coarse = [content.get("bits", 8), *(each.get("bits", 8) for each in own.values())] != [8] * (1 + len(own))
     if lengths and (noisy or rounds or budget or coarse):
         what = "noise" if noisy else "rounds" if rounds else "[budget]" if budget else "bits other than 8"
@@ -184,6 +223,9 @@ def check_together(path: Path, content: Mapping[str, Any]) -> None:
             f"{path}: there are bytes per row ({lengths[0]}), and {what}; bytes per row are for the one message, of 8 bits and "
             "without noise or a budget. Take one of them out."
         )
+    check_bytes_total(path, content)
+    sized = lengths or "bytes_total" in content
+    _check_told(path, content, {"noise": noisy, "rounds": rounds, "bytes per row": sized, "[budget]": budget})
     weighed = [name for name in ("weight", "class_weight") if name in content]
     if weighed and (rounds or budget):
         what = "rounds, in which all rows count" if rounds else "[budget], whose noise is for rows that count"

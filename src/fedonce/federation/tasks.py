@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import fedonce
-from fedonce.assess import leakage
+from fedonce.assess.attacks.base import NOT_FOUND, READABLE
 from fedonce.data.files import read_table
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
@@ -40,8 +40,6 @@ from fedonce.system.disk import write_file
 from fedonce.training.checkpoints import Progress
 from fedonce.training.settings import Training
 
-# Values of the table that are rebuilt before a message leaves, which takes seconds; of a wide table fewer rows, so many at least.
-ATTACKED, FEWEST_ATTACKED = 10_000_000, 2_000
 AT_ONCE = 50  # rounds that are written down together, before the first of them
 ROUNDS = {"rounds", "epochs", "bytes", "batch", "rate", "bits", "start"}
 
@@ -80,16 +78,8 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
 
 def _new_guest(workplace: Workplace, request: Request, tables: GuestTables, reading: Reading) -> Guest:
     """Return a guest that is to learn as it is asked to."""
-    learning = Learning(
-        request.run,
-        request.learner,
-        request.dim,
-        request.bits,
-        request.epochs,
-        request.noise,
-        request.seed or 0,
-        request.bytes_per_row,
-    )
+    late = (request.noise, request.seed or 0, request.bytes_per_row, request.local_epsilon)
+    learning = Learning(request.run, request.learner, request.dim, request.bits, request.epochs, *late)
     plan = None if request.plan is None else Plan.from_text(request.plan)
     purse = None if plan is None else purse_of(plan, workplace.name)
     public = None if plan is None else public_knowledge(tables.public)[0]
@@ -104,21 +94,20 @@ def _noise_key(workplace: Workplace, party: Guest) -> bytes | None:
 
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
     """Attack what is about to be sent, and return figures: no column has a name in them."""
-    most_rows = min(max(ATTACKED // len(own.names), FEWEST_ATTACKED), leakage.MOST_ROWS)
-    attacked = guest_job.rebuild(party, own, most_rows)
-    found = [each for each in attacked if each.score is not None]
+    found = guest_job.attacked(party, own)
     figures = {
-        "columns": len(found),
-        "unknown": sum(each.unknown for each in attacked),
-        "alarming": sum(each.alarming for each in found),
-        "best": round(max((each.gain for each in found), default=0.0), 4),
+        "columns": len(found.columns),
+        "unknown": sum(each.unknown for each in found.columns),
+        "alarming": len(found.with_verdict(READABLE)),
+        "by anyone": sum(each.finding is not None and not each.finding.knows for each in found.with_verdict(READABLE)),
+        "best": round(found.worst, 4),
     }
     logger.info(
-        "run %s: a plain attack rebuilds %d of %d columns with a score above %g, the best one to %.2f of what guessing misses",
+        "run %s: quick attacks read %d of %d columns, and some of %d more; the best one to %.2f of what guessing misses",
         party.run,
         figures["alarming"],
         figures["columns"],
-        leakage.ALARMING,
+        figures["columns"] - figures["alarming"] - len(found.with_verdict(NOT_FOUND)),
         figures["best"],
     )
     return figures

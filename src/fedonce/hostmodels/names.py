@@ -56,3 +56,4 @@ HOST_MODELS: Registry[Any, Facts] = Registry(
         "scikit": BuiltIn("fedonce.hostmodels.scikit:ScikitModel", Facts()),
     },
 )
+BY_NAME = tuple(name for name in HOST_MODELS.built_in if name != "scikit")  # which holds an object of the user's

@@ -137,6 +137,7 @@ class TreesModel(HostModel):
         copies = int(np.clip(MOST_COPIED // len(learn.own), 1, COPIES["numbers" if _numbers(learn) else "classes"]))
         lacking = without_guests(learn.take(np.tile(np.arange(len(learn.own)), copies)), rng)
         self.gaps_, self.own_share_ = self._grow(hasty, lacking, fewer), 0.0
+        # With as many trees as were best with guests, of the rows kept alone, a row without any guest fares clearly worse.
         less_hasty = settings | self._hasty(rng, HASTE)
         if not few:
             rest = without_guests(examples.take(held).counted, rng)
@@ -206,14 +207,16 @@ class TreesModel(HostModel):
         rows, others = self._rows(examples, settings), self._rows(held, settings)
         others.set_reference(rows)
         stop = lightgbm.early_stopping(max(1, self.patience // HASTE), verbose=False)
-        made = lightgbm.train(settings, rows, self._most(), valid_sets=[others], callbacks=[stop])
+        made = lightgbm.train(settings, rows, self._most(), [others], callbacks=[stop], keep_training_booster=True)
         n_trees = int(np.clip(made.best_iteration, 1, self._most()))
         return self._forest(made, n_trees), n_trees
 
     def _grow(self, settings: dict[str, Any], examples: Examples, n_trees: int) -> Forest:
         import lightgbm
 
-        return self._forest(lightgbm.train(settings, self._rows(examples, settings), n_trees), n_trees)
+        # Kept as it is: LightGBM would write all trees as text and read them again, only to give the rows free.
+        made = lightgbm.train(settings, self._rows(examples, settings), n_trees, keep_training_booster=True)
+        return self._forest(made, n_trees)
 
     def _forest(self, made: Any, n_trees: int) -> Forest:
         n_outputs = self._inputs().n_outputs

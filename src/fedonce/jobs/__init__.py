@@ -7,6 +7,7 @@ from fedonce.jobs.explain import ExplainJob, ExplanationReport
 from fedonce.jobs.guest import GuestJob, GuestReport, MessageReport, RepresentJob, Sealing
 from fedonce.jobs.host import HostJob, HostReport
 from fedonce.jobs.incoming import Incoming, Limits
+from fedonce.jobs.leakage import LeakageJob, LeakageReport
 from fedonce.jobs.predict import (
     Care,
     EvaluateJob,
@@ -32,6 +33,8 @@ __all__ = [
     "HostJob",
     "HostReport",
     "Incoming",
+    "LeakageJob",
+    "LeakageReport",
     "Learning",
     "Limits",
     "MessageReport",

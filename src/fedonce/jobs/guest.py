@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedonce.assess import leakage
 from fedonce.assess.inspection import describe_message
-from fedonce.assess.leakage import ColumnLeakage
+from fedonce.assess.leakage import MOST_ROWS, ColumnLeakage, Leakage, what_leaks
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
-from fedonce.errors import FedOnceWarning, InputError
+from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.jobs.folders import check_folder
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
 from fedonce.jobs.tables import TableSource
-from fedonce.learners.names import LEARNERS
 from fedonce.messages.keys import PrivateKey, PublicKey, read_public, seal
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
@@ -34,6 +31,7 @@ from fedonce.system.text import Tell, silent
 from fedonce.training.checkpoints import Progress
 
 MESSAGE = "representation.fedonce"
+ATTACKED, FEWEST_ATTACKED = 200_000, 1_000  # values of the table that are attacked before a message leaves: seconds
 
 
 @dataclass(frozen=True)
@@ -90,11 +88,11 @@ class MessageReport:
 
 @dataclass(frozen=True)
 class GuestReport:
-    """What a guest has learnt: its model, which stays, the message, which leaves, and what an attack rebuilds from that."""
+    """What a guest has learnt: its model, which stays, the message, which leaves, and what attacks read in that."""
 
     party: Guest
     message: MessageReport
-    rebuilt: Sequence[ColumnLeakage] = ()
+    leakage: Leakage = field(default_factory=lambda: Leakage(()))
 
     @property
     def out(self) -> Path:
@@ -102,12 +100,14 @@ class GuestReport:
         return self.message.path.parent
 
     @property
+    def rebuilt(self) -> tuple[ColumnLeakage, ...]:
+        """How well each column was read at best; nothing where nobody looked."""
+        return self.leakage.rebuilt
+
+    @property
     def warning(self) -> str | None:
-        """A sentence where the message is to be read by design, one on columns that are as good as sent; None: neither."""
-        name = self.party.learner_name
-        plain = name in LEARNERS and LEARNERS.facts(name).readable and self.party.noise is None
-        told = [leakage.by_design(name) if plain else None, leakage.warning(self.rebuilt)]
-        return " ".join(filter(None, told)) or None
+        """Some sentences on what can be read in the message, and what to do; None: nothing can, or nobody looked."""
+        return self.leakage.warning
 
     def leaving(self) -> dict[str, Any]:
         """Return what leaves the house, and where the model is, as JSON values."""
@@ -115,7 +115,8 @@ class GuestReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
-        return self.leaving() | {"rebuilt": [asdict(each) for each in self.rebuilt], "warning": self.warning}
+        short = [asdict(each) for each in self.rebuilt]
+        return self.leaving() | {"rebuilt": short, "leakage": self.leakage.as_json(), "warning": self.warning}
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,9 @@ class GuestJob:
     learning, rows, budget, sealing
         How it learns, how rows are named, what it may spend, and who signs and opens the message.
     attack : bool
-        Whether to try to rebuild columns from the message.
+        Whether to try the quick attacks on the message.
+    refuse_above : float, optional
+        Write nothing where one of them rebuilds more than this part of what guessing gets wrong, of a column or of whole records.
     replace : bool
         Whether to learn anew where the folder has a model, which is then lost.
     """
@@ -147,9 +150,14 @@ class GuestJob:
     sealing: Sealing = field(default_factory=Sealing)
     attack: bool = True
     replace: bool = False
+    refuse_above: float | None = None
 
     def __post_init__(self) -> None:
         check_name("GuestJob", "name", self.name)  # before any error about the table quotes it
+        if self.refuse_above is not None and not (self.attack and 0 <= self.refuse_above <= 1):
+            raise parameter_error(
+                "GuestJob", "refuse_above", "between 0 and 1, and attacks are tried then (attack)", self.refuse_above
+            )
 
     def run(self, tell: Tell = silent, progress: Progress | None = None) -> GuestReport:
         """Do it; `tell` is told each step in a line, `progress` how far the learning is."""
@@ -161,11 +169,13 @@ class GuestJob:
             party, own, agreed = self._prepare(tell)
             tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
             message = party.learn(own, agreed=agreed, progress=progress)
-            rebuilt: Sequence[ColumnLeakage] = ()
+            found = Leakage((), learner=as_sent(party))
             if self.attack:
                 tell("attacking the message")
-                rebuilt = rebuild(party, own)
-            return GuestReport(party, save(party, keys.close(message), out), rebuilt)
+                found = attacked(party, own)
+            if self.refuse_above is not None:
+                found.check(self.refuse_above)
+            return GuestReport(party, save(party, keys.close(message), out), found)
 
     def _check_before(self, out: Path) -> None:
         """Refuse to overwrite a model whose message may have been sent."""
@@ -256,14 +266,21 @@ def new_guest(
         public=public,
         reading=reading,
         bytes_per_row=learning.bytes_per_row,
+        local_epsilon=learning.local_epsilon,
     )
 
 
-def rebuild(party: Guest, own: Table, most_rows: int = leakage.MOST_ROWS) -> list[ColumnLeakage]:
-    """Rebuild columns of a sample of rows from what the host would receive of them."""
+def attacked(party: Guest, own: Table) -> Leakage:
+    """Try the quick attacks on what the host would receive of a sample of rows; of a wide table fewer rows, so many at least."""
+    most_rows = min(max(ATTACKED // max(len(own.names), 1), FEWEST_ATTACKED), MOST_ROWS)
     sample = np.random.default_rng(0).permutation(own.n_rows)[:most_rows]
     rows = replace(own.take(np.sort(sample)), ids=None)
-    return leakage.reconstruct(party.represent(rows).values, rows)
+    return what_leaks(party.represent(rows).values, rows, learner=as_sent(party))
+
+
+def as_sent(party: Guest) -> str:
+    """Return the learner whose values leave as they are; none where they leave with noise."""
+    return party.learner_name if party.noise is None else ""
 
 
 def save(party: Guest, leaving: Sealed, out: Path, name: str = MESSAGE) -> MessageReport:

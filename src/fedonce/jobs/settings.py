@@ -15,6 +15,7 @@ from fedonce import learners
 from fedonce.data.preparation import Public
 from fedonce.errors import InputError, MessageError
 from fedonce.jobs.weighing import ClassWeight, Weighing
+from fedonce.learners import Learner
 from fedonce.messages.envelope import kind_of, read_bytes
 from fedonce.messages.keys import PrivateKey, read_private, read_secret, unseal
 from fedonce.privacy.budget import Plan, Purse, calibrate, check_budget
@@ -36,13 +37,14 @@ class Learning:
     """How a guest learns, and for which run; as the parameters of `Guest`, but for `seed`: as `random_state` of an estimator."""
 
     run: str = "local"
-    learner: str = "auto"
+    learner: str | Learner = "auto"
     dim: int = 8
     bits: int | str = 8
     epochs: int | None = None
     noise: float = 0.0
     seed: int = 0
     bytes_per_row: float | None = None
+    local_epsilon: float | None = None
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,7 @@ def check_bytes_per_row(owner: str, given: object) -> None:
         return
     number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
     if not (number and LEAST_BYTES <= float(str(given)) <= MOST_BYTES):
-        raise parameter_error(
-            owner, "bytes_per_row", f"a number from {LEAST_BYTES:g} to {MOST_BYTES:g}, or None", given
-        )
+        raise parameter_error(owner, "bytes_per_row", f"a number from {LEAST_BYTES:g} to {MOST_BYTES:g}", given)
 
 
 def check_noise(owner: str, parameter: str, noise: object) -> None:

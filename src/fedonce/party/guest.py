@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedonce import learners
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
@@ -22,11 +21,11 @@ from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
 from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
 from fedonce.messages.representation import Representation, row_digest
-from fedonce.party import saving, saving_guest, storage, writing
+from fedonce.party import blurring, saving, saving_guest, storage, writing
 from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
 from fedonce.party.presence import held_rows
-from fedonce.privacy import LocalNoise
+from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
 from fedonce.rows.ids import Ids, Naming, normalise
@@ -76,6 +75,8 @@ class Guest(GuestAttributes):
     bytes_per_row : float, optional
         Bytes that a row's values may take in the message of the training, on average: how many of the `dim` values are sent,
         and how finely each is rounded, is then chosen by what they are worth.
+    local_epsilon : float, optional
+        Epsilon with which each row is told, pure and whatever the row is (`fedonce.privacy.LocalEpsilon`).
 
     Nothing of it can be assigned: `settings` is what it was given, `state` what it has learnt, and its attributes show both.
     """
@@ -99,12 +100,13 @@ class Guest(GuestAttributes):
         naming: Naming | None = None,
         reading: Reading | None = None,
         bytes_per_row: float | None = None,
+        local_epsilon: float | None = None,
     ) -> None:
         encoding = codecs.find(bits, "Guest")
-        own = learners.make(learner, epochs, "Guest", bytes_per_row)
+        own = blurring.learner_for(learner, epochs, "Guest", bytes_per_row, local_epsilon, dim)
         check_bytes_per_row("Guest", bytes_per_row)
         writing.check_bits("Guest", encoding, bytes_per_row)
-        late = (purse, public, naming, reading, bytes_per_row)
+        late = (purse, public, naming, reading, bytes_per_row, local_epsilon)
         self._settings = GuestSettings(name, own, dim, encoding, shape, run, noise, random_state, device, *late)
         self._state = GuestState.before_learning(self._settings)
 
@@ -138,8 +140,9 @@ class Guest(GuestAttributes):
             raise ValueError("its noise must be a number per value")
         row = saving.one_row(self.preparation, weights)
         values = self.values(row)
-        self.adopt(replace(self.state, codec=saving_guest.codec(self.settings, weights, values.shape[1])))
-        self.message(self._written(row, values) if self.noise is None else self.noise.blur(values), None)
+        blurred = values if self.noise is None else self.noise.blur(values)
+        self.adopt(replace(self.state, codec=saving_guest.codec(self.settings, weights, blurred.shape[1])))
+        self.message(self._laid_out(row, values) if self.noise is None else blurred, None)
 
     def learn(
         self,
@@ -180,21 +183,23 @@ class Guest(GuestAttributes):
 
     def _fit_codec(self, rows: Rows, ids: Ids | None, noise_key: bytes | None) -> Rows:
         """Fit noise and codec to the values of prepared rows, and return the values to be sent."""
-        values, scale = self.values(rows), self.settings.noise
-        if scale:
-            noise = LocalNoise(float(scale), key=noise_key)
-            noise.fit(values)
+        values = self.values(rows)
+        unfitted = blurring.before_learning(self.settings.noise, self.settings.local_epsilon)
+        noise = blurring.fitted(unfitted, self.learner, values, noise_key)
+        if noise is not None:
             self.adopt(replace(self.state, noise=noise))
-            values = self._blurred(values, rows, ids, noise)
-        if self.purse is not None and np.isfinite(self.bound):
+            values = blurring.blurred(noise, values, rows, ids, self.model)
+        if isinstance(noise, LocalEpsilon):
+            codec = blurring.codec(noise, self.encoding, values.shape[1])
+        elif self.purse is not None and np.isfinite(self.bound):
             codec = writing.public(self.encoding, self.bound, values.shape[1])
         else:
-            codec = writing.fitted(self.encoding, values, None if scale else self.learner, self.settings.bytes_per_row)
+            codec = writing.fitted(self.encoding, values, None if noise else self.learner, self.settings.bytes_per_row)
         self.adopt(replace(self.state, codec=codec))
-        return values if scale else self._written(rows, values)
+        return values if noise else self._laid_out(rows, values)
 
-    def _written(self, rows: Rows, values: Rows) -> Rows:
-        return writing.written(self.codec, self.learner, rows, values, pick_device(self.device))
+    def _laid_out(self, rows: Rows, values: Rows) -> Rows:
+        return writing.laid_out(self.codec, self.learner, rows, values, pick_device(self.device))
 
     def represent(
         self,
@@ -215,17 +220,12 @@ class Guest(GuestAttributes):
         rows = self.preparation.transform(own)
         noise = self.noise if self.noise is None or noise_key is None else replace(self.noise, key=noise_key)
         values = self.values(rows)
-        values = self._written(rows, values) if noise is None else self._blurred(values, rows, own.ids, noise)
+        values = (
+            self._laid_out(rows, values)
+            if noise is None
+            else blurring.blurred(noise, values, rows, own.ids, self.model)
+        )
         return self._send(own, values, mask, agreed, naming or self.naming)
-
-    def _blurred(self, values: Rows, rows: Rows, ids: Ids | None, noise: LocalNoise | None) -> Rows:
-        """Add noise, where the guest does; a guest that has a key for it gives the same row the same noise each time."""
-        if noise is None or noise.key is None or ids is None:
-            return values if noise is None else noise.blur(values)
-        model = self.model
-        names = [f"{model} {name}".encode("utf-8", "surrogatepass") for name in ids]
-        # Of the prepared rows, which depend on nothing but the row itself: the last bit of values depends on the rows beside it.
-        return noise.blur(values, names, [row.tobytes() for row in np.ascontiguousarray(rows)])
 
     def values(self, rows: Rows) -> Rows:
         """Let the learner, which may be the user's own, transform prepared rows, and check what it gives."""
@@ -314,7 +314,8 @@ class Guest(GuestAttributes):
             tensors |= {
                 f"tuned.{name}": value.cpu().numpy() for name, value in self.fine_tuning.network.state_dict().items()
             }
-        return checksum("model", {}, tensors)[:16]
+        digest = checksum("model", {}, tensors)[:16]
+        return self.noise.named(digest) if isinstance(self.noise, LocalEpsilon) else digest
 
     def message(self, values: Rows, present: NDArray[np.bool_] | None, **rows: Any) -> Representation:
         """Put values into a message, written by the codec that was frozen when the guest learnt."""
@@ -331,7 +332,7 @@ class Guest(GuestAttributes):
             learner=self.learner_name,
             model=self.model,
             **rows,
-            noise=0.0 if self.noise is None else self.noise.scale,
+            **blurring.stated(self.noise),
             spent=None if self.purse is None else to_text(self.purse.spent),
             note=f"dim lowered from {self.dim} to {dim}" if lowered else "",
         )

@@ -14,10 +14,10 @@ from fedonce.data.schema import Reading
 from fedonce.errors import parameter_error
 from fedonce.learners import Learner
 from fedonce.messages.codecs import Codec
+from fedonce.party import blurring
 from fedonce.party.checks import check_noise, check_party, check_purse, public_of
 from fedonce.party.fine_tuning import FineTuning
 from fedonce.party.read_only import ReadOnly
-from fedonce.privacy import LocalNoise
 from fedonce.privacy.budget import Purse
 from fedonce.rows.ids import Naming
 from fedonce.training.settings import Epoch
@@ -44,20 +44,21 @@ class GuestSettings:
     naming: Naming | None = None
     reading: Reading | None = None
     bytes_per_row: float | None = None
+    local_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         check_party("Guest", self.name, self.random_state, self.run)
         check_noise("Guest", "noise", self.noise)
         check_purse("Guest", self.name, self.purse, self.public)
+        others = {"noise": self.noise, "bytes_per_row": self.bytes_per_row, "purse": self.purse is not None}
+        blurring.check_local("Guest", self.local_epsilon, self.encoding, **others)
         if self.purse is not None and self.noise:
             wanted = "0 with a privacy budget: its centre and radius are figures of private rows that nobody has priced"
             raise parameter_error("Guest", "noise", wanted, self.noise)
         if not isinstance(self.dim, int | np.integer) or self.dim < 1:
             raise parameter_error("Guest", "dim", "a positive integer", self.dim)
         if self.bytes_per_row is not None and (self.noise or self.purse is not None):
-            wanted = (
-                "None with noise or a privacy budget, whose values do not lie where rows are many; give dim and bits"
-            )
+            wanted = "left out with noise or a privacy budget, whose values do not lie where rows are many; give dim and bits"
             raise parameter_error("Guest", "bytes_per_row", wanted, self.bytes_per_row)
 
 
@@ -69,7 +70,7 @@ class GuestState:
     ----------
     learner, preparation
         Those that were fitted to its training rows.
-    noise : LocalNoise or None
+    noise : LocalNoise, LocalEpsilon or None
         Where it blurs its values: how, by its training rows.
     codec : Codec or None
         How its values are written; None: it has not learnt.
@@ -83,7 +84,7 @@ class GuestState:
 
     learner: Learner
     preparation: Preparation
-    noise: LocalNoise | None = None
+    noise: blurring.Blur | None = None
     codec: Codec | None = None
     fine_tuning: FineTuning | None = None
     history: Sequence[Epoch] = ()
@@ -98,7 +99,7 @@ class GuestState:
             Preparation(
                 settings.name, settings.shape, settings.learner.embeddings, public, coding=settings.learner.coding
             ),
-            LocalNoise(float(settings.noise)) if settings.noise else None,
+            blurring.before_learning(settings.noise, settings.local_epsilon),
             learnt_naming=naming_used(settings.naming, None),
         )
 
@@ -190,7 +191,7 @@ class GuestAttributes(ReadOnly):
         return self._state.preparation
 
     @property
-    def noise(self) -> LocalNoise | None:
+    def noise(self) -> blurring.Blur | None:
         """How it blurs its values."""
         return self._state.noise
 

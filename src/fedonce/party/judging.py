@@ -75,7 +75,7 @@ def check_weights(weight: Any, n_rows: int, private: bool, rounds: bool) -> NDAr
         return None
     if private or rounds:
         what = "a privacy budget, whose noise is for rows that count alike" if private else "rounds"
-        raise InputError(f"The 'weight' parameter of Host must be None with {what}.", parameter="weight")
+        raise InputError(f"The 'weight' parameter of Host must be left out with {what}.", parameter="weight")
     wanted = f"The weights of rows must be {n_rows} finite numbers, none below 0 and not all 0."
     try:
         values = np.asarray(weight, dtype=np.float64)

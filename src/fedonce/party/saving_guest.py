@@ -15,15 +15,18 @@ from fedonce.data.preparation import Preparation
 from fedonce.data.schema import Reading
 from fedonce.errors import InputError
 from fedonce.learners import LEARNERS, Learner
+from fedonce.learners.cells import MOST_CELLS
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
 from fedonce.messages.codecs.coded import Coded12, coded_by
 from fedonce.messages.names import kept
+from fedonce.party.blurring import Blur
 from fedonce.party.fine_tuning import FineTuning
 from fedonce.party.guest_state import GuestSettings, GuestState
 from fedonce.party.saving import check_registered, empty_purse, ledger_from, ledger_json
 from fedonce.party.storage import Stored, Tensors
-from fedonce.privacy import LocalNoise
+from fedonce.privacy import LocalEpsilon, LocalNoise
+from fedonce.privacy.local_epsilon import KEY_BYTES
 from fedonce.rows.ids import Naming
 from fedonce.training.networks import TUNED_HIDDEN, Correction, check_weights, encoder
 from fedonce.training.stored import check_lengths, restored_settings, settings_of
@@ -46,7 +49,7 @@ def content(guest: GuestSettings, state: GuestState, leaving: Mapping[str, bytes
         "run": guest.run,
         "random_state": int(guest.random_state),
         "learner": {"name": state.learner.name, "settings": settings_of(state.learner, owner)},
-        "noise": None if noise is None else {"scale": noise.scale, "radius": noise.radius},
+        "noise": _blur_settings(noise),
         "tuned": None if tuned is None else {"network": tuned.network is not None, "alone": tuned.alone},
         "ledger": None if guest.purse is None else ledger_json(guest.purse.ledger, [guest.name]),
         "reading": None if guest.reading is None else guest.reading.to_json(),
@@ -65,6 +68,8 @@ def _weights(state: GuestState, codec: Codec) -> Tensors:
     weights |= NO_SCALE | _named("scale.", codec.state())
     if state.noise is not None and state.noise.centre is not None:
         weights["noise.centre"] = state.noise.centre
+    if isinstance(state.noise, LocalEpsilon) and state.noise.key is not None:
+        weights["noise.key"] = np.frombuffer(state.noise.key, np.uint8)
     if tuned is not None and tuned.network is not None:
         weights |= _named("tuned.", {name: value.cpu() for name, value in tuned.network.state_dict().items()})
     return weights
@@ -94,21 +99,41 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
         codecs.find(settings["bits"], "Guest"),
         preparation.shape,
         settings["run"],
-        0.0 if noise is None else noise["scale"],
+        0.0 if noise is None else noise.get("scale", 0.0),
         settings["random_state"],
         purse=None if settings["ledger"] is None else empty_purse(name, ledger_from(settings["ledger"])),
         public=None if settings["ledger"] is None else preparation.public,
         naming=None if naming is None else _naming(naming),
         reading=None if settings["reading"] is None else Reading.from_json(settings["reading"]),
         bytes_per_row=settings.get("bytes_per_row"),
+        local_epsilon=None if noise is None else noise.get("epsilon"),
     )
     return guest, GuestState(
         _restored(learner, weights),
         preparation,
-        None if noise is None else LocalNoise(noise["scale"], weights["noise.centre"], noise["radius"]),
+        None if noise is None else _blur(noise, weights),
         fine_tuning=_fine_tuning(settings["tuned"], preparation, guest.dim, weights),
         learnt_naming=None if naming is None else (naming["form"], tuple(naming["forms"])),
     )
+
+
+def _blur_settings(blur: Blur | None) -> dict[str, Any] | None:
+    if isinstance(blur, LocalEpsilon):
+        return {"epsilon": blur.epsilon, "few": blur.few, "radius": blur.radius}
+    return None if blur is None else {"scale": blur.scale, "radius": blur.radius}
+
+
+def _blur(content: Mapping[str, Any], weights: Tensors) -> Blur:
+    """Return how the guest blurs; a key for answers is kept with the model, as another would answer anew."""
+    centre, radius = weights["noise.centre"], content["radius"]
+    if "epsilon" not in content:
+        return LocalNoise(content["scale"], centre, radius)
+    key, few = weights["noise.key"], content["few"]
+    if key.dtype != np.uint8 or key.shape != (KEY_BYTES,) or centre.dtype != np.float32:
+        raise ValueError("its key must be bytes, and its centre numbers")
+    if type(few) is not int or not (few == 0 or 2 <= few <= MOST_CELLS + 1):
+        raise ValueError("its answers are of a number of values that there cannot be")
+    return LocalEpsilon(content["epsilon"], centre, radius, few, key.tobytes())
 
 
 def _naming(content: Mapping[str, Any]) -> Naming | None:

@@ -37,13 +37,14 @@ from fedonce.system.locks import Tell, if_free, only_one
 VERSION = 2
 CALIBRATED = 3  # of a host whose probabilities would be others to a program that does not know of temperatures
 CODED = 4  # of a guest whose messages are coded: a program that does not know how would write others
-READABLE = (1, 2, 3, 4)  # 1: without the files that leave
+OWN_TREES = 5  # of a host with trees of own columns: one that does not know them would predict other numbers for gaps
+LOCAL = 6  # of a guest that tells rows with an epsilon: one that does not know of it would send them as they are
+READABLE = (1, 2, 3, 4, 5, 6)  # 1: without the files that leave
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 2**24  # bytes; a line per message, and 16 MiB are some fifty thousand of them
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
-_UNFINISHED = re.compile(
-    rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?"
-)  # of a process that was killed
+# Of a process that was killed:
+_UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?")
 _LEAVES = re.compile(r"(?!\.)[\w.-]{1,100}\.fedonce")  # names of files that leave
 Tensors = dict[str, NDArray[Any]]
 
@@ -65,6 +66,10 @@ class Stored:
     @property
     def version(self) -> int:
         """The oldest version of the format that can say it."""
+        if "noise.key" in self.weights:
+            return LOCAL
+        if self.kind == "host" and any(name.rpartition(".")[2] == "own_share" for name in self.weights):
+            return OWN_TREES
         if "scale.steps" in self.weights:
             return CODED
         return CALIBRATED if "temperature" in self.settings else VERSION

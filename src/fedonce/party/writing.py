@@ -8,7 +8,7 @@ import torch
 from fedonce.errors import parameter_error
 from fedonce.learners import Learner
 from fedonce.messages.codecs import Codec, Coded
-from fedonce.messages.codecs.budget import within
+from fedonce.messages.codecs.budget import within, worth
 from fedonce.messages.codecs.coded import COLUMNS_LIMIT, coded_by
 from fedonce.messages.codecs.integers import Integers4, Integers8
 from fedonce.training.loop import Rows
@@ -29,11 +29,14 @@ def check_bits(owner: str, encoding: type[Codec], bytes_per_row: float | None) -
 def fitted(encoding: type[Codec], values: Rows, learner: Learner | None, bytes_per_row: float | None) -> Codec:
     """Return the codec for values: of the learner's own steps where it has some, else the encoding, fitted to them.
 
+    With eight bits, values of one scale get steps of one length, so that one which hardly varies takes hardly any bytes.
     `learner` is None where the values are no longer as it gave them.
     """
     steps = None if learner is None else learner.steps
     if steps is None and bytes_per_row is not None:
         steps = within(values, bytes_per_row)
+    elif steps is None and learner is not None and learner.one_scale and encoding is Integers8:
+        steps = worth(values)
     if steps is not None and encoding in CODED and int(steps.levels.max()) < 2**encoding.bits:
         return coded_by(steps)
     return _shortest(encoding.fit(values), values.shape[1])
@@ -48,7 +51,7 @@ def _shortest(codec: Codec, dim: int) -> Codec:
     return codec.coded if dim <= COLUMNS_LIMIT and type(codec) in CODED else codec
 
 
-def written(codec: Codec | None, learner: Learner, rows: Rows, values: Rows, device: torch.device) -> Rows:
+def laid_out(codec: Codec | None, learner: Learner, rows: Rows, values: Rows, device: torch.device) -> Rows:
     """Return the values of prepared rows as the codec takes them: in layers, where they are sums."""
     layered = isinstance(codec, Coded) and codec.steps.layers > 1
-    return np.asarray(learner.in_layers(rows, device), dtype=np.float32) if layered else values
+    return np.asarray(learner.transform_in_layers(rows, device), dtype=np.float32) if layered else values

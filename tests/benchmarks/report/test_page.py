@@ -16,12 +16,14 @@ def test_the_committed_report_is_what_the_results_give():
 
 def test_every_experiment_has_its_section_and_every_picture_is_there():
     tables = {
+        "bytes_total",
         "cells",
         "datasets",
+        "defaults",
         "digits",
         "learners",
         "overlap",
-    }  # of README.md, docs/learners.md and docs/datasets.md
+    }  # of README.md, docs/learners.md, docs/message.md and docs/datasets.md
     assert set(page.SECTIONS) | tables == {path.stem for path in FOLDER.glob("*.toml")}
     text = page.report()
     pictures = re.findall(r"\]\((results/[^)]+\.png)\)", text)
