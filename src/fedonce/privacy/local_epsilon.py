@@ -7,13 +7,17 @@ import hmac
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.privacy import privunit, subset
+from fedonce.privacy import subset
 from fedonce.privacy.local import BLOCK, LocalNoise
 from fedonce.privacy.noise import SecretRandom, normals_of, uniforms_by_name
+
+if TYPE_CHECKING:
+    from fedonce.privacy.privunit import PrivUnit
 
 KEY_BYTES = 32
 VECTOR, FEW = "privunit", "subset"  # the mechanisms, by their names in messages
@@ -76,7 +80,9 @@ class LocalEpsilon:
         """What stands for a value outside and inside an answer."""
         return self._of_few().marks
 
-    def _of_vectors(self) -> privunit.PrivUnit:
+    def _of_vectors(self) -> PrivUnit:
+        from fedonce.privacy import privunit  # scipy takes its time, and who reads a message needs none of it
+
         assert self.centre is not None
         return privunit.best(len(self.centre) + 1, self.epsilon)
 
