@@ -107,7 +107,8 @@ def test_the_utility_is_late_and_joins(walked):
 def test_the_shop_is_warned_and_sends_less(walked):
     _, printed = walked
     assert "warning: Anyone who holds the message can read column 'newsletter'" in printed["shop look"][0]
-    assert "warning" not in printed["shop learn"][0] + printed["utility learn"][0]
+    # Who knows most rows already may still read a category: its figure lies at the edge of "readable".
+    assert "Anyone who holds the message" not in printed["shop learn"][0] + printed["utility learn"][0]
 
 
 def test_nothing_else_is_in_the_mail(walked):
