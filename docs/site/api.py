@@ -51,8 +51,7 @@ def _directive(module: str, name: str) -> str:
     if inspect.isclass(found) and issubclass(found, Exception):
         lines = [f".. autoexception:: {whole}", "   :no-members:"]
     elif inspect.isclass(found):
-        # Methods of our own base classes are the class's; those of scikit-learn and Python are described elsewhere.
-        lines = [f".. autoclass:: {whole}", "   :inherited-members: BaseEstimator, tuple, str, Protocol, Generic"]
+        lines = [f".. autoclass:: {whole}", "   :inherited-members:"]
     elif inspect.isroutine(found):
         lines = [f".. autofunction:: {whole}"]
     else:

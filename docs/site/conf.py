@@ -66,7 +66,14 @@ def _included(app: Sphinx, path: Path, parent: str, content: list[str]) -> None:
     content[0] = links.inside(content[0], (Path(app.srcdir) / path).parent)
 
 
+def _of_others(app: Sphinx, what: str, name: str, member: object, skip: bool, options: object) -> bool | None:
+    """Leave out methods that classes have from scikit-learn, torch or Python: they are described elsewhere."""
+    home = getattr(getattr(member, "fget", member), "__module__", None)
+    return True if what == "class" and home and not home.startswith("fedonce") else None
+
+
 def setup(app: Sphinx) -> None:
-    """Connect the two."""
+    """Connect these."""
+    app.connect("autodoc-skip-member", _of_others)
     app.connect("source-read", _page)
     app.connect("include-read", _included)

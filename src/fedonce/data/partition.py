@@ -71,6 +71,13 @@ def even(n_columns: int, k: int) -> dict[str, list[int]]:
 def tiles(shape: Sequence[int], grid: tuple[int, int]) -> dict[str, Pixels]:
     """Divide an image into a grid of tiles, one per party, row by row.
 
+    Parameters
+    ----------
+    shape : (rows, columns) or (channels, rows, columns)
+        The image's.
+    grid : (rows, columns)
+        How many tiles there are, down and across.
+
     >>> [tile.columns for tile in tiles((2, 4), (1, 2)).values()]
     [(0, 1, 4, 5), (2, 3, 6, 7)]
     """
