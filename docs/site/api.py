@@ -5,16 +5,69 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
+
+DOCS = Path(__file__).parents[1]
 
 # Page to the modules on it. A name that several modules export is described where it comes first.
 PAGES: dict[str, tuple[str, ...]] = {
     "api": ("fedonce",),
     "api-learners": ("fedonce.learners",),
-    "api-hostmodels": ("fedonce.hostmodels",),
-    "api-assess": ("fedonce.assess", "fedonce.assess.leakage", "fedonce.assess.attacks", "fedonce.assess.audit"),
+    "api-hostmodels": (
+        "fedonce.hostmodels",
+        "fedonce.hostmodels.blend",
+        "fedonce.hostmodels.trees",
+        "fedonce.hostmodels.mlp",
+        "fedonce.hostmodels.scikit",
+    ),
+    "api-assess": ("fedonce.assess", "fedonce.assess.attacks", "fedonce.assess.audit"),
     "api-jobs": ("fedonce.jobs",),
     "api-datasets": ("fedonce.datasets", "fedonce.presets"),
-    "api-parties": ("fedonce.party", "fedonce.privacy", "fedonce.data.files", "fedonce.messages.codecs"),
+    "api-messages": (
+        "fedonce.messages.codecs",
+        "fedonce.data.files",
+        "fedonce.data.partition",
+        "fedonce.rows.alignment",
+    ),
+}
+
+# Public names of modules that export no list of them: those that the guides show.
+SHOWN: dict[str, tuple[str, ...]] = {
+    "fedonce.hostmodels.blend": ("BlendModel",),
+    "fedonce.hostmodels.trees": ("TreesModel",),
+    "fedonce.hostmodels.mlp": ("MlpModel",),
+    "fedonce.hostmodels.scikit": ("ScikitModel",),
+    "fedonce.data.partition": ("even", "views"),
+    "fedonce.rows.alignment": ("request", "respond", "finish", "agreed_rows"),
+}
+
+# Modules with a list of names that is for the library itself.
+INSIDE = {
+    "fedonce.assess.leakage": "for commands and jobs; users take names of fedonce.assess",
+    "fedonce.cli": "the command line has a page of its own",
+    "fedonce.data.preparation": "a party's own scaling and encoding, done by Guest and Host",
+    "fedonce.estimators": "the two estimators are names of fedonce",
+    "fedonce.party": "Guest and Host are names of fedonce; the rest is what they keep",
+    "fedonce.privacy": "what Guest makes of `noise` and `local_epsilon`",
+}
+
+# Values have no docstrings of their own.
+VALUES = {
+    "fedonce.learners.LEARNERS": "Learners by name, those of installed packages included; a mapping to classes.",
+    "fedonce.hostmodels.HOST_MODELS": "Host models by name, those of installed packages included; a mapping to classes.",
+    "fedonce.assess.attacks.ATTACKS": "Attacks by name, those of installed packages included; a mapping to classes.",
+    "fedonce.assess.audit.PROVES_NOTHING": "The sentence that stands above every audit.",
+    "fedonce.assess.audit.TOLERANCE": "How far a sum may move beyond its bound by rounding alone, as a part of that bound.",
+    "fedonce.assess.audit.Model": "A callable: trained on rows at these positions, the probability of each row's true class.",
+    "fedonce.assess.audit.Train": "A callable that trains on rows with a purse.",
+    "fedonce.datasets.FETCHERS": "Loaders by the name of the data set.",
+    "fedonce.datasets.SOURCES": "Each data set's `Source` by its name.",
+    "fedonce.messages.codecs.BITS": "Bits per value for which every party has an encoding.",
+    "fedonce.messages.codecs.CODECS": "Encodings that can be chosen, by bits or by name.",
+    "fedonce.messages.codecs.VALUE_LIMIT": "No value of a message is this large.",
+    "fedonce.messages.codecs.Fail": "A callable that makes an error of a text.",
+    "fedonce.messages.codecs.Tensors": "Arrays by name, as they lie in a file.",
+    "fedonce.messages.codecs.Values": "An array of float32.",
 }
 
 
@@ -22,14 +75,9 @@ def page(name: str) -> str:
     """Return what stands on a page of the reference, below its head."""
     parts = []
     for module in PAGES[name]:
-        parts.append(f"## {module}")
-        parts += [_directive(module, each) for each in names(module)]
+        parts.append(f"## {module}" if len(PAGES[name]) > 1 else "")
+        parts += [_directive(module, each) for where, each in everything() if where == module]
     return "\n\n".join(parts) + "\n"
-
-
-def names(module: str) -> list[str]:
-    """Return the names that a module exports and no module before it does."""
-    return [name for where, name in everything() if where == module]
 
 
 def everything() -> Iterator[tuple[str, str]]:
@@ -37,8 +85,9 @@ def everything() -> Iterator[tuple[str, str]]:
     seen: dict[int, object] = {}
     for modules in PAGES.values():
         for module in modules:
-            for name in import_module(module).__all__:
-                found = getattr(import_module(module), name)
+            home = import_module(module)
+            for name in SHOWN.get(module) or home.__all__:
+                found = getattr(home, name)
                 known = callable(found) and id(found) in seen
                 if not name.startswith("__") and not known:
                     seen[id(found)] = found
@@ -46,14 +95,13 @@ def everything() -> Iterator[tuple[str, str]]:
 
 
 def _directive(module: str, name: str) -> str:
-    found = getattr(import_module(module), name)
-    whole = f"{module}.{name}"
-    if inspect.isclass(found) and issubclass(found, Exception):
+    found, whole = getattr(import_module(module), name), f"{module}.{name}"
+    if whole in VALUES:
+        lines = [f".. py:data:: {whole}", "", f"   {VALUES[whole]}"]
+    elif inspect.isclass(found) and issubclass(found, Exception):
         lines = [f".. autoexception:: {whole}", "   :no-members:"]
     elif inspect.isclass(found):
         lines = [f".. autoclass:: {whole}", "   :inherited-members:"]
-    elif inspect.isroutine(found):
-        lines = [f".. autofunction:: {whole}"]
     else:
-        lines = [f".. autodata:: {whole}", "   :no-value:"]
+        lines = [f".. autofunction:: {whole}"]
     return "```{eval-rst}\n" + "\n".join(lines) + "\n```"

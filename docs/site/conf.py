@@ -28,7 +28,7 @@ version = release = fedonce.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["site"]
-nitpicky = False  # types in signatures are names of other projects, whose pages are not fetched
+suppress_warnings = ["ref.python"]  # types in Parameters sections are words, which may also be names of attributes
 
 html_theme = "furo"
 html_title = "FedOnce"

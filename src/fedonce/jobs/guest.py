@@ -165,6 +165,10 @@ class GuestJob:
         Write nothing where one of them rebuilds more than this part of what guessing gets wrong, of a column or of whole records.
     replace : bool
         Whether to learn anew where the folder has a model, which is then lost.
+
+    >>> job = GuestJob(TableSource("shop.csv", id="client_no"), "shop", "model", Learning(dim=4))  # job.run() does it
+    >>> job.learning.dim, job.attack
+    (4, True)
     """
 
     table: TableSource

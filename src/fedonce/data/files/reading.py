@@ -47,6 +47,14 @@ def read_table(
         Columns that may be absent, such as the label.
     party : str
         Whose table it is, for messages.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     _ = file.write("customer,age,city\\nc1,40,Bern\\nc2,31,Zug\\n")
+    ...     file.flush()
+    ...     table = read_table(file.name, id="customer")
+    >>> table.names, list(table.ids)
+    (('age', 'city'), ['c1', 'c2'])
     """
     path = Path(path)
     whose = f"{path}{f' (party {party!r})' if party else ''}"
