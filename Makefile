@@ -11,7 +11,7 @@ export FEDONCE_DATA
 FEDONCE_PAPER ?= $(wildcard ../shared/paper/fedonce.tex)
 export FEDONCE_PAPER
 
-.PHONY: demo federation-demo test test-federation test-federation-all lint docs bench results experiments report clean
+.PHONY: demo federation-demo test test-federation test-federation-all lint docs notebooks bench results experiments report clean
 
 demo: $(VENV)/.report
 	$(BIN)/fedonce demo --out fedonce-demo
@@ -41,6 +41,10 @@ lint: $(VENV)/.lint
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs/site docs build/docs
 	$(BIN)/python docs/site/check.py build/docs
+
+# The pages of examples/notebooks, with what their cells print: a minute.
+notebooks: $(VENV)/.test
+	$(BIN)/python docs/site/notebooks.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.nat

@@ -64,8 +64,8 @@ ITEMS = (
 
 HEAD = """# Reproduce the paper
 
-Every table and figure of the paper, and the command that reproduces it. This page is written by `python -m benchmarks.report` from
-the stored runs in [benchmarks/results](../benchmarks/results).
+Every table and figure of the paper, and the command that reproduces it. This page is written by `python -m benchmarks.report`
+from the stored runs in [benchmarks/results](../benchmarks/results).
 
 ```bash
 pip install -c constraints.txt -e '.[bench]'    # in a checkout
@@ -74,14 +74,17 @@ python -m benchmarks.run methods                # a small one first: every metho
 python -m benchmarks.report                     # docs/results.md, this page and all pictures
 ```
 
-A run that is stored already is not repeated; `--out mine.jsonl` measures all of them again, into a file of your own. `--data NAME` takes one data set, `--device cuda` a GPU."""
+A run that is stored already is not repeated; `--out mine.jsonl` measures all of them again, into a file of your own.
+`--data NAME` takes one data set, `--device cuda` a GPU."""
 
 BELOW = """## What to expect
 
-*Hours* are the sum of the stored `seconds` of all runs, on the machines named; loading data and scoring come on top. Some methods time each
-party as if it had a machine of its own. *Scores* are those of FedOnce, the lowest and the highest over everything that the experiment varies: hosts, seeds,
-folds, and the setting on the axis of a figure. *FedOnce-L0*, *FedOnce-L1* are the paper's, with its settings; *FedOnce* is ours. Accuracy in %, or root mean squared error. Data marked * are part of the owner's, so expect other figures on all
-of them. The means, the paper's numbers beside and what to make of them are in the section of [the results](results.md) that is named."""
+*Hours* are the sum of the stored `seconds` of all runs, on the machines named; loading data and scoring come on top.
+Some methods time each party as if it had a machine of its own. *Scores* are those of FedOnce, the lowest and the
+highest over everything that the experiment varies: hosts, seeds, folds, and the setting on the axis of a figure.
+*FedOnce-L0*, *FedOnce-L1* are the paper's, with its settings; *FedOnce* is ours. Accuracy in %, or root mean squared
+error. Data marked * are part of the owner's, so expect other figures on all of them. The means, the paper's numbers
+beside and what to make of them are in the section of [the results](results.md) that is named."""
 
 
 def page() -> str:
@@ -128,6 +131,6 @@ def _loss() -> str:
     by_way = {(line["division"], line["accountant"]): line["epsilon"] for line in lines if line["parties"] == 100}
     told = ", ".join(f"{epsilon:.2f} ({division} division, {way})" for (division, way), epsilon in by_way.items())
     return (
-        "`python -m benchmarks.privacy_loss`; [Privacy loss](results.md#privacy-loss). Nothing is trained: seconds of arithmetic. "
-        f"Epsilon of 100 parties together: {told}."
+        "`python -m benchmarks.privacy_loss`; [Privacy loss](results.md#privacy-loss). Nothing is trained: it takes "
+        f"seconds. Epsilon of 100 parties together: {told}."
     )

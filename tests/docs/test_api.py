@@ -1,4 +1,4 @@
-"""The API reference has every public name, and each describes its parameters. (Examples in docstrings are run as tests of src.)"""
+"""The API reference has every public name, and each describes its parameters. (Their examples are run as tests of src.)"""
 
 from __future__ import annotations
 

@@ -31,8 +31,14 @@ def test_links_that_lead_somewhere(site, capsys):
         ('<a href="other.html#gone"></a>', "index.html: other.html#gone: the page has no such anchor"),
         ('<a href="#gone"></a>', "index.html: #gone: the page has no such anchor"),
         ('<img src="gone.png">', "index.html: gone.png: there is no such file"),
-        ('<script src="https://cdn.example/x.js"></script>', "index.html: https://cdn.example/x.js: is fetched from elsewhere"),
-        ('<link rel="stylesheet" href="//fonts.example/x">', "index.html: //fonts.example/x: is fetched from elsewhere"),
+        (
+            '<script src="https://cdn.example/x.js"></script>',
+            "index.html: https://cdn.example/x.js: is fetched from elsewhere",
+        ),
+        (
+            '<link rel="stylesheet" href="//fonts.example/x">',
+            "index.html: //fonts.example/x: is fetched from elsewhere",
+        ),
     ],
 )
 def test_what_leads_nowhere_or_elsewhere(site, body, why):

@@ -50,8 +50,7 @@ def read_table(
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
-    ...     _ = file.write("customer,age,city\\nc1,40,Bern\\nc2,31,Zug\\n")
-    ...     file.flush()
+    ...     print("customer,age,city", "c1,40,Bern", "c2,31,Zug", sep=chr(10), file=file, flush=True)
     ...     table = read_table(file.name, id="customer")
     >>> table.names, list(table.ids)
     (('age', 'city'), ['c1', 'c2'])
