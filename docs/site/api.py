@@ -86,7 +86,7 @@ def everything() -> Iterator[tuple[str, str]]:
     for modules in PAGES.values():
         for module in modules:
             home = import_module(module)
-            for name in SHOWN.get(module) or home.__all__:
+            for name in sorted(SHOWN.get(module) or home.__all__, key=lambda each: _is_error(getattr(home, each))):
                 found = getattr(home, name)
                 known = callable(found) and id(found) in seen
                 if not name.startswith("__") and not known:
@@ -94,11 +94,15 @@ def everything() -> Iterator[tuple[str, str]]:
                     yield module, name
 
 
+def _is_error(found: object) -> bool:
+    return inspect.isclass(found) and issubclass(found, Exception)  # described last: nobody looks for them first
+
+
 def _directive(module: str, name: str) -> str:
     found, whole = getattr(import_module(module), name), f"{module}.{name}"
     if whole in VALUES:
         lines = [f".. py:data:: {whole}", "", f"   {VALUES[whole]}"]
-    elif inspect.isclass(found) and issubclass(found, Exception):
+    elif _is_error(found):
         lines = [f".. autoexception:: {whole}", "   :no-members:"]
     elif inspect.isclass(found):
         lines = [f".. autoclass:: {whole}", "   :inherited-members:"]

@@ -47,7 +47,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 autodoc_typehints = "none"  # the Parameters sections say it in words
 autodoc_class_signature = "mixed"
-autodoc_default_options = {"members": True, "show-inheritance": False, "member-order": "bysource"}
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 
