@@ -51,7 +51,7 @@ ITEMS = (
     Item("tab:exp_dp_perf", "FedOnce-L1 by epsilon", "private"),
     Item("fig:exp_scale", "10 to 200 parties", "parties"),
     Item("fig:exp_perf_bias", "biased division of columns", "biased"),
-    Item("tab:apdx_pca", "NAT beside PCA", "unsupervised"),
+    Item("tab:apdx_pca", "NAT and PCA compared", "unsupervised"),
     Item("fig:exp_priv_loss", "privacy loss by number of parties", otherwise="`python -m benchmarks.privacy_loss`"),
     Item("tab:noise_repr", "noise on representations", "noise"),
     Item("tab:related_work", "related work", otherwise="a comparison in words"),
@@ -84,7 +84,7 @@ Some methods time each party as if it had a machine of its own. *Scores* are tho
 highest over everything that the experiment varies: hosts, seeds, folds, and the setting on the axis of a figure.
 *FedOnce-L0*, *FedOnce-L1* are the paper's, with its settings; *FedOnce* is ours. Accuracy in %, or root mean squared
 error. Data marked * are part of the owner's, so expect other figures on all of them. The means, the paper's numbers
-beside and what to make of them are in the section of [the results](results.md) that is named."""
+next to them and what to make of both are in the section of [the results](results.md) that is named."""
 
 
 def page() -> str:
