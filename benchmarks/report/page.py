@@ -41,7 +41,7 @@ HEAD = """# Results
 Every table and figure of the paper, reproduced, and a few that it does not have. This page is written by
 `python -m benchmarks.report` from the JSON lines in [benchmarks/results](../benchmarks/results). A line is one run, with its
 settings, bytes, seconds, commit and machine. To reproduce a result: `FEDONCE_DATA=... python -m benchmarks.run NAME`, where NAME
-is a file in [benchmarks/experiments](../benchmarks/experiments). [Reproduce the paper](reproduce.md) has hours and what to expect.
+is a file in [benchmarks/experiments](../benchmarks/experiments). [Reproduce the paper](reproduce.md) says what to expect.
 
 How the numbers were obtained:
 - Scores are on test rows, after the last epoch (SplitNN-TabM: after the best one by rows held back); nothing was chosen by them.
