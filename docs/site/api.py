@@ -31,6 +31,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     ),
 }
 
+FIRST = ("FedOnceClassifier", "FedOnceRegressor", "Guest", "Host", "read_table")
+
 # Public names of modules that export no list of them: those that the guides show.
 SHOWN: dict[str, tuple[str, ...]] = {
     "fedonce.hostmodels.blend": ("BlendModel",),
@@ -86,7 +88,7 @@ def everything() -> Iterator[tuple[str, str]]:
     for modules in PAGES.values():
         for module in modules:
             home = import_module(module)
-            for name in sorted(SHOWN.get(module) or home.__all__, key=lambda each: _is_error(getattr(home, each))):
+            for name in sorted(SHOWN.get(module) or home.__all__, key=lambda each: _place(getattr(home, each))):
                 found = getattr(home, name)
                 known = callable(found) and id(found) in seen
                 if not name.startswith("__") and not known:
@@ -94,8 +96,13 @@ def everything() -> Iterator[tuple[str, str]]:
                     yield module, name
 
 
+def _place(found: object) -> int:
+    """Return where a name stands on its page: what users meet first, all others, errors."""
+    return 0 if getattr(found, "__name__", "") in FIRST else 2 if _is_error(found) else 1
+
+
 def _is_error(found: object) -> bool:
-    return inspect.isclass(found) and issubclass(found, Exception)  # described last: nobody looks for them first
+    return inspect.isclass(found) and issubclass(found, Exception)
 
 
 def _directive(module: str, name: str) -> str:

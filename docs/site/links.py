@@ -30,7 +30,7 @@ def inside(text: str, folder: Path) -> str:
         if name in PAGES:
             return f"[{words}](/{PAGES[name]}{anchor})"
         if target.is_dir():
-            return words if words.startswith("`") else f"{words} (`{name}/`)"
+            return f"`{name}/`" if words.strip("`/") == name else f"{words} (`{name}/`)"
         if target.is_relative_to(DOCS):
             return f"[{words}](/{target.relative_to(DOCS).as_posix()}{anchor})"
         return link[0]

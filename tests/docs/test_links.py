@@ -11,6 +11,7 @@ from docs.site.links import DOCS, PAGES, ROOT, inside
         ("[x](../README.md)", "[x](/index.md)"),
         ("[x](../examples/two_departments/README.md#set-up)", "[x](/two-departments.md#set-up)"),
         ("[stored runs](../benchmarks/results)", "stored runs (`benchmarks/results/`)"),
+        ("[benchmarks/results](../benchmarks/results)", "`benchmarks/results/`"),
         ("[x](privacy.md#accounting)", "[x](/privacy.md#accounting)"),
         ("[x](../pyproject.toml)", "[x](../pyproject.toml)"),  # a file, which Sphinx copies
         ("[x](https://example.org/a.md)", "[x](https://example.org/a.md)"),
