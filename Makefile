@@ -11,7 +11,7 @@ export FEDONCE_DATA
 FEDONCE_PAPER ?= $(wildcard ../shared/paper/fedonce.tex)
 export FEDONCE_PAPER
 
-.PHONY: demo federation-demo test test-federation test-federation-all lint bench results experiments report clean
+.PHONY: demo federation-demo test test-federation test-federation-all lint docs notebooks bench results experiments report clean
 
 demo: $(VENV)/.report
 	$(BIN)/fedonce demo --out fedonce-demo
@@ -36,6 +36,15 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The documentation site, in build/docs: every warning is an error, and links and anchors are checked. Fetches nothing.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -c docs/site docs build/docs
+	$(BIN)/python docs/site/check.py build/docs
+
+# The pages of examples/notebooks, with what their cells print: a minute.
+notebooks: $(VENV)/.test
+	$(BIN)/python docs/site/notebooks.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.nat
@@ -82,4 +91,4 @@ $(VENV)/.xgboost: $(VENV)/bin/python constraints.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) fedonce-demo fedonce-federation-demo
+	rm -rf $(VENV) build/docs fedonce-demo fedonce-federation-demo

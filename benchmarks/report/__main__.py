@@ -2,8 +2,8 @@
 
     python -m benchmarks.report [--out docs]
 
-Writes results.md and the pictures in results/ to the folder. (`python -m benchmarks.report.tables --write`: the tables of
-README.md, docs/learners.md and docs/datasets.md.)
+Writes results.md, reproduce.md and the pictures in results/ to the folder. (`python -m benchmarks.report.tables --write`: the
+tables of README.md and of other pages.)
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks.report import page, plots
+from benchmarks.report import page, plots, reproduce
 
 
 def main() -> None:
@@ -20,7 +20,8 @@ def main() -> None:
     out = parser.parse_args().out
     plots.draw(out / "results")
     (out / "results.md").write_text(page.report())
-    print(f"{out / 'results.md'} and {len(list((out / 'results').glob('*.png')))} pictures")
+    (out / "reproduce.md").write_text(reproduce.page())
+    print(f"{out / 'results.md'}, {out / 'reproduce.md'} and {len(list((out / 'results').glob('*.png')))} pictures")
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def cifar10() -> str:
     """Return CIFAR-10's bytes, with Solo and Combine beside."""
     lines = results("cifar10")
     beside = ", ".join(f"{method} {mean_cell(pick(lines, method=method))}" for method in ("Solo", "Combine"))
-    return communication("cifar10") + f"\n\nBeside them: {beside}."
+    return communication("cifar10") + f"\n\nFor comparison: {beside}."
 
 
 def summary() -> str:

@@ -38,12 +38,12 @@ def report() -> str:
 
 HEAD = """# Results
 
-Every table and figure of the paper, made anew, and a few that it does not have. All of this page is written by
-`python -m benchmarks.report` from the JSON lines in [benchmarks/results](../benchmarks/results); a line is one run, with its
-settings, bytes, seconds, commit and machine. To make a result again: `FEDONCE_DATA=... python -m benchmarks.run NAME`, where NAME
-is a file in [benchmarks/experiments](../benchmarks/experiments).
+Every table and figure of the paper, reproduced, and a few that it does not have. This page is written by
+`python -m benchmarks.report` from the JSON lines in [benchmarks/results](../benchmarks/results). A line is one run, with its
+settings, bytes, seconds, commit and machine. To reproduce a result: `FEDONCE_DATA=... python -m benchmarks.run NAME`, where NAME
+is a file in [benchmarks/experiments](../benchmarks/experiments). [Reproduce the paper](reproduce.md) says what to expect.
 
-How numbers were made:
+How the numbers were obtained:
 - Scores are on test rows, after the last epoch (SplitNN-TabM: after the best one by rows held back); nothing was chosen by them.
   Errors are of the target scaled to 0..1 by its training range, as in the paper; MovieLens is in stars.
 - "±" is the spread (standard deviation) over what a table says: seeds, folds or hosts.
@@ -52,7 +52,7 @@ How numbers were made:
 - Bytes are payload: values, without headers. SplitNN's are float32 in both directions, as it is usually run; with 8 bits it would
   need a quarter. SecureBoost's are those of its protocol without encryption (formula: `benchmarks/methods/secureboost.py`).
 - The paper prints few numbers; most of its results are figures. What it prints is in
-  [paper.toml](../benchmarks/report/paper.toml) and stands beside ours."""
+  [paper.toml](../benchmarks/report/paper.toml), and is shown next to ours."""
 
 
 def _origin(experiment: Experiment) -> str:
@@ -112,8 +112,8 @@ def _missing(experiments: dict[str, Experiment]) -> str:
     if not rows:
         return "Nothing."
     text = (
-        "What was not run, or not with all seeds, folds and hosts that the experiment asks for, and the command that fills it. "
-        "The files of gisette and NUS-WIDE were not to be had; `fedonce data fetch NAME` gets them.\n\n"
+        "What was not run, or not with all seeds, folds and hosts that the experiment asks for, and the command that runs it. "
+        "The files of gisette and NUS-WIDE were not available; `fedonce data fetch NAME` gets them.\n\n"
     )
     return text + "\n".join(rows)
 

@@ -1,4 +1,4 @@
-"""The report's section on privacy budgets: ours, the paper's as printed, and the paper's made anew."""
+"""The report's section on privacy budgets: ours, the paper's as printed, and the paper's, reproduced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def section() -> str:
     """Return a table for each data set, what the worst host reaches, and the learners side by side."""
     parts = [
         "In each cell the worst and the best host, means over seeds. *printed* is the paper's; *nominal* is the paper's method "
-        "made anew, with its settings: no guarantee, as NAT couples rows ([privacy.md](privacy.md)). inf: clipping without noise."
+        "reproduced with its settings: no guarantee, as NAT couples rows ([privacy.md](privacy.md)). inf: clipping without noise."
     ]
     goals = []
     for group in by_data(line for line in results("private") if look(line, "learner") is None).values():

@@ -1,4 +1,4 @@
-"""The Markdown tables of README.md, docs/learners.md and docs/datasets.md, from benchmarks/results.
+"""The Markdown tables of README.md and of pages in docs/, from benchmarks/results.
 
     python -m benchmarks.report.tables [--write]
 
@@ -14,13 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.experiment import load
-from benchmarks.report import few_bytes, host_models, private, speed, whoever
+from benchmarks.report import choices, few_bytes, host_models, private, speed, whoever
 from benchmarks.report.communication import summary
 from benchmarks.report.datasets import COMBINE, OURS, SOLO, datasets_table, splits_table
 from benchmarks.report.figures import TITLES, Line, better, look, mean_cell, pick, results, table, title
 
 ROOT = Path(__file__).parents[2]
-FILES = (ROOT / "README.md", ROOT / "docs" / "learners.md", ROOT / "docs" / "datasets.md")
+PAGES = ("learners", "datasets", "why-pca", "why-random")
+FILES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
 
 
 def digits_table() -> str:
@@ -111,6 +112,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "splits": splits_table,
     "compared": summary,
     "private": private.summary,
+    "why-pca": choices.pca_table,
+    "why-random": choices.random_table,
 }
 
 

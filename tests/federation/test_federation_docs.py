@@ -55,6 +55,15 @@ def test_the_run_file_and_the_policy_can_be_read(tmp_path):
     assert run.dim <= policy.max_dim
 
 
+def test_the_run_file_of_the_tutorial_can_be_read(tmp_path):
+    page = (ROOT / "docs" / "federation-on-one-machine.md").read_text()
+    (text,) = re.findall(r"```toml run\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "run.toml").write_text(text)
+    run = RunFile.read(tmp_path / "run.toml")
+    assert f"fedonce federation start {run.kit.parent.name}/{run.kit.name}\n" in page
+    assert list(run.guests) == ["shop"]
+
+
 @pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "docs" / "federation.md"], ids=lambda path: path.name)
 def test_commands_have_the_options_that_are_shown(path):
     group = typer.main.get_command(app).commands["federation"]

@@ -71,6 +71,13 @@ def what_leaks(
         Whether to try what would help, too.
     **more
         What else an attacker has, by the names of `fedonce.assess.attacks.Exposed`: `learner`, `second`, `ids`, ...
+
+    >>> import pandas as pd
+    >>> from fedonce import Guest
+    >>> shop = pd.DataFrame({"visits": range(200), "newsletter": [True, False] * 100})
+    >>> message = Guest("shop", "pca", dim=2).learn(shop)
+    >>> [column.verdict for column in what_leaks(message.values, Table.of(shop)).columns]
+    ['readable', 'readable']
     """
     exposed = Exposed(values, table, **more)
     findings: list[Finding] = []

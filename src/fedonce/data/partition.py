@@ -57,7 +57,7 @@ Parties = Mapping[str, "Pixels | Sequence[Hashable]"] | int | None
 
 
 def even(n_columns: int, k: int) -> dict[str, list[int]]:
-    """Divide columns into `k` contiguous blocks of nearly equal size.
+    """Divide `n_columns` columns into `k` contiguous blocks of nearly equal size.
 
     >>> even(5, 2)
     {'party1': [0, 1, 2], 'party2': [3, 4]}
@@ -71,6 +71,13 @@ def even(n_columns: int, k: int) -> dict[str, list[int]]:
 def tiles(shape: Sequence[int], grid: tuple[int, int]) -> dict[str, Pixels]:
     """Divide an image into a grid of tiles, one per party, row by row.
 
+    Parameters
+    ----------
+    shape : (rows, columns) or (channels, rows, columns)
+        The image's.
+    grid : (rows, columns)
+        How many tiles there are, down and across.
+
     >>> [tile.columns for tile in tiles((2, 4), (1, 2)).values()]
     [(0, 1, 4, 5), (2, 3, 6, 7)]
     """
@@ -82,7 +89,7 @@ def tiles(shape: Sequence[int], grid: tuple[int, int]) -> dict[str, Pixels]:
 
 
 def views(widths: Mapping[str, int]) -> dict[str, list[int]]:
-    """Divide columns into contiguous blocks of given widths, a named party each: data that come in several views.
+    """Divide columns into contiguous blocks by their `widths`, a named party each: data that come in several views.
 
     >>> views({"colour": 2, "texture": 3})
     {'colour': [0, 1], 'texture': [2, 3, 4]}

@@ -22,7 +22,15 @@ TEST_SHARE = 0.1
 
 
 class Split(NamedTuple):
-    """Rows to learn from and rows to score on, in scikit-learn's order."""
+    """Rows to learn from and rows to score on, in scikit-learn's order.
+
+    Attributes
+    ----------
+    X_train, X_test
+        Rows to learn from and to score on.
+    y_train, y_test : array
+        Their labels or numbers.
+    """
 
     X_train: Any
     X_test: Any
@@ -58,6 +66,8 @@ class Dataset:
         Rows at the end that are the owner's own test set; 0 where there is none.
     unit_range : bool
         Whether `split` scales numbers to 0..1 by the range of the training part; `target_range` gives it.
+    variant : str
+        Which of several tasks this is.
     """
 
     name: str

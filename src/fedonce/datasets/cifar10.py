@@ -56,7 +56,17 @@ SOURCE = Source(
 
 
 def fetch_cifar10(data_dir: Any = None, download: bool = True, *, verify: bool = True) -> Dataset:
-    """Load CIFAR-10: 50,000 training and 10,000 test images of things, 32 x 32 pixels in three colours, 10 classes."""
+    """Load CIFAR-10: 50,000 training and 10,000 test images of things, 32 x 32 pixels in three colours, 10 classes.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
+    """
     found = find(SOURCE, data_dir, download, verify)
     archive = found.paths.get("archive")
     images, labels = [], []

@@ -75,6 +75,17 @@ def fetch_covtype(data_dir: Any = None, download: bool = True, *, classes: int =
 
     `classes=2` is LIBSVM's task, and the paper's: cover type 2 (label 1) against the rest (label 0). `classes=7` gives
     the seven types, 1 to 7.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    classes : int
+        2 or 7.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
     """
     if classes not in (2, 7):
         raise parameter_error("fetch_covtype", "classes", "2 or 7", classes)

@@ -56,7 +56,27 @@ class Edition:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set as its owner publishes it, and the editions of it that we read; complete ones first."""
+    """A data set as its owner publishes it, and the editions of it that we read; complete ones first.
+
+    Attributes
+    ----------
+    name, folder : str
+        Its name, and the name of its folder.
+    rows, columns : int
+        Its size, whole.
+    task : str
+        "classification" or "regression".
+    licence, citation, page : str
+        Under what terms, whom to name, and the owner's page.
+    parties : dict or int
+        The paper's division.
+    editions : tuple of Edition
+        Which files it may come in.
+    hint : str
+        What to do by hand, where a plain download does not serve.
+    image : tuple or None
+        (channels, rows, columns) where the columns are pixels.
+    """
 
     name: str
     folder: str
@@ -83,7 +103,13 @@ class Found:
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder for data sets: the one given, else FEDONCE_DATA, else the user's cache."""
+    """Return the folder for data sets: the one given, else FEDONCE_DATA, else the user's cache.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        The folder, if it is given.
+    """
     named = data_dir if data_dir is not None else os.environ.get("FEDONCE_DATA")
     if named is not None and not isinstance(named, str | os.PathLike):
         raise parameter_error("a loader", "data_dir", "a folder's path or None", named)
@@ -126,6 +152,13 @@ def status(source: Source, data_dir: str | os.PathLike[str] | None = None) -> st
     """Tell whether a data set is "present", "partial", "unchecked", "damaged", "incomplete" or "absent" in the data folder.
 
     "unchecked": its owner publishes no checksums, and the files were not downloaded by us. "incomplete": files are missing.
+
+    Parameters
+    ----------
+    source : Source
+        The data set: one of `SOURCES`.
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
     """
     folder = data_folder(data_dir) / source.folder
     try:

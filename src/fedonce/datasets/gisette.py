@@ -49,7 +49,17 @@ SOURCE = Source(
 
 
 def fetch_gisette(data_dir: Any = None, download: bool = True, *, verify: bool = True) -> Dataset:
-    """Load gisette: 6,000 digits, 5,000 columns, labels -1 and 1; UCI's files, or LIBSVM's `gisette_scale.bz2`."""
+    """Load gisette: 6,000 digits, 5,000 columns, labels -1 and 1; UCI's files, or LIBSVM's `gisette_scale.bz2`.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
+    """
     found = find(SOURCE, data_dir, download, verify)
     if "libsvm" in found.paths:
         path = found.paths["libsvm"]

@@ -50,5 +50,14 @@ def fetch_kmnist(data_dir: Any = None, download: bool = True, *, verify: bool = 
     """Load KMNIST: 60,000 training and 10,000 test images of characters, 28 x 28 pixels, 10 classes.
 
     Where the test images alone are there, they are all the rows, and `split` divides them 9:1.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
     """
     return idximages.fetch(SOURCE, data_dir, download, verify)

@@ -48,5 +48,15 @@ SOURCE = Source(
 
 
 def fetch_mnist(data_dir: Any = None, download: bool = True, *, verify: bool = True) -> Dataset:
-    """Load MNIST: 60,000 training and 10,000 test images of digits, 28 x 28 pixels, 10 classes."""
+    """Load MNIST: 60,000 training and 10,000 test images of digits, 28 x 28 pixels, 10 classes.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
+    """
     return idximages.fetch(SOURCE, data_dir, download, verify)

@@ -65,6 +65,15 @@ def fetch_movielens(data_dir: Any = None, download: bool = True, *, verify: bool
 
     The party "ids" holds user and movie, the party "auxiliary" gender, age group and occupation of the user, the year
     of the rating, and year and first genre of the film.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
     """
     import pyarrow as pa
 

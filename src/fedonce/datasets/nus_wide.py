@@ -59,6 +59,15 @@ def fetch_nus_wide(data_dir: Any = None, download: bool = True, *, verify: bool 
 
     Unpack the owner's `NUS_WID_Low_Level_Features.rar` into the data folder; of `Groundtruth.zip` the folder
     `TrainTestLabels`, or the archive as it is.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
     """
     found = find(SOURCE, data_dir, download, verify)
     data, labels = [], []

@@ -43,6 +43,15 @@ def fetch_phishing(data_dir: Any = None, download: bool = True, *, verify: bool 
     """Load phishing: 11,055 web pages, 68 columns (30 properties, one-hot), 1 is legitimate.
 
     The UCI file `Training Dataset.arff` is read too, and gives the same rows and columns as LIBSVM's.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
     """
     found = find(SOURCE, data_dir, download, verify)
     path = found.paths["table"]

@@ -69,6 +69,15 @@ def fetch_superconduct(data_dir: Any = None, download: bool = True, *, verify: b
     """Load Superconductivity: 21,263 materials, 81 columns; `target` is the critical temperature in kelvin.
 
     `split` scales the target to 0..1 by the range of the training part, as in the paper.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
     """
     found = find(SOURCE, data_dir, download, verify)
     path = found.paths["table"]

@@ -63,6 +63,17 @@ def fetch_ujiindoorloc(
     `target="timestamp"` is the paper's task: the last column from all 528 others. `target="longitude"` and `"latitude"`
     are what the data were collected for, from the 520 signals alone. A network that was not heard is -110. `split`
     scales the target to 0..1 by the range of the training part, as in the paper.
+
+    Parameters
+    ----------
+    data_dir : path, optional
+        Folder of data sets. None: the one in FEDONCE_DATA, else the user's cache.
+    download : bool
+        Whether to download from the owner what is not there.
+    target : str
+        "timestamp", "longitude" or "latitude".
+    verify : bool
+        Whether checksums are compared; False reads whatever has the right name and format.
     """
     if target not in ("timestamp", "longitude", "latitude"):
         raise parameter_error("fetch_ujiindoorloc", "target", "'timestamp', 'longitude' or 'latitude'", target)

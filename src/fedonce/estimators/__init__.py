@@ -155,7 +155,17 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
 
 
 class FedOnceRegressor(RegressorMixin, FedOnce):  # type: ignore[misc]
-    """Predict a number for rows whose columns lie with several parties. Parameters as in `FedOnceClassifier`."""
+    """Predict a number for rows whose columns lie with several parties, after one message from each.
+
+    Parameters as in `FedOnceClassifier`, but for `class_weight` and `calibrate`, which are for classes.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> from fedonce import FedOnceRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = FedOnceRegressor(parties={"bank": range(5), "shop": range(5, 10)}, model="linear", random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.4
+    True
+    """
 
     _task = "regression"
 

@@ -21,7 +21,13 @@ _HOME = {"Examples": "base", "HostModel": "base", "Inputs": "base", "NetworkMode
 
 
 def register(model: type[HostModel]) -> type[HostModel]:
-    """Add a model to the table of names; works as a decorator."""
+    """Add a model to the table of names; works as a decorator.
+
+    Parameters
+    ----------
+    model : type
+        A subclass of `HostModel` with a `name`.
+    """
     return HOST_MODELS.register(model)
 
 
@@ -29,6 +35,17 @@ def make(model: object, recipe: object = "default", epochs: int | None = None, o
     """Return a fresh model from a name or from an object, which is copied: a HostModel, or an estimator of scikit-learn.
 
     `epochs` overrides its own, where it has such a setting; `recipe`, unless "default", its recipe.
+
+    Parameters
+    ----------
+    model : str, HostModel or estimator
+        A name of `HOST_MODELS`, or an object.
+    recipe : str or Recipe
+        Unless "default", replaces the model's recipe.
+    epochs : int, optional
+        Overrides the model's own, where it has such a setting.
+    owner : str
+        Who is named in errors.
     """
     from fedonce.hostmodels.base import HostModel
 

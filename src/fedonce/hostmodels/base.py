@@ -28,7 +28,21 @@ HOST_SHARE = 76.0
 
 @dataclass(frozen=True)
 class Examples:
-    """What the host learns from: its own rows, the guests' values side by side, who is present, and what to predict."""
+    """What the host learns from: its own rows, the guests' values side by side, who is present, and what to predict.
+
+    Parameters
+    ----------
+    own : array of shape (n, columns) or (n, channels, height, width)
+        The host's prepared rows.
+    values : array of shape (n, values of all guests)
+        What guests sent; zeros where one is absent.
+    present : array of shape (n, guests)
+        1 where a guest has the row, else 0.
+    target : array of shape (n,)
+        Positions of classes, or numbers.
+    weight : array of shape (n,), optional
+        How much each row counts, of mean 1. None: all alike.
+    """
 
     own: Rows
     values: Rows
@@ -70,7 +84,17 @@ class Held:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a model takes and gives: the shape of an own row, the values of each guest, and the number of outputs."""
+    """What a model takes and gives: the shape of an own row, the values of each guest, and the number of outputs.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of one of the host's prepared rows.
+    dims : tuple of int
+        Values per row of each guest.
+    n_outputs : int
+        Number of classes; 1 for numbers.
+    """
 
     shape: tuple[int, ...]
     dims: tuple[int, ...]

@@ -49,6 +49,11 @@ class Recipe:
         (standard deviation after the last step); `rate` is then the highest. What it needs is in the plan.
     fixed_encoder : bool
         With a privacy budget: own columns go through a private PCA to `encoder_dim` values, and only the head is trained.
+    steps : int
+        Where `epochs` is None: about how many steps there are.
+
+    >>> Recipe(head=(64,), members=3).head
+    (64,)
     """
 
     encoder_hidden: tuple[int, ...] = (128,)

@@ -38,6 +38,11 @@ def trust(*types: str) -> None:
 
     A type is named in full, as in the error that refuses it. Trust only types of which you know that loading one cannot do
     harm, and only for files from people whom you trust.
+
+    Parameters
+    ----------
+    *types : str
+        Names of types, in full.
     """
     _trusted.update(types)
 

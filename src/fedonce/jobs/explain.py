@@ -21,6 +21,19 @@ class ExplanationReport:
     """What each party is worth, in units of a score, with a plot; and a file of what moved each prediction, and how it is known.
 
     What was not asked for is empty or None.
+
+    Attributes
+    ----------
+    predicted : Predicted
+        Who was there, and what was sent.
+    unit : str
+        What the worth of a party is measured in.
+    worths : sequence of Worth
+        What each party is worth.
+    plot, per_row : path or None
+        Files that were written.
+    how : str or None
+        "exact" or "approximate": what moved each prediction.
     """
 
     predicted: Predicted

@@ -62,7 +62,15 @@ class Keys:
 
 @dataclass(frozen=True)
 class Sealing:
-    """With which private key a message is signed, and to which public key its file is sealed: files, both optional."""
+    """With which private key a message is signed, and to which public key its file is sealed: files, both optional.
+
+    Parameters
+    ----------
+    sign : path, optional
+        Private key of the sender.
+    seal_to : path, optional
+        Public key of the receiver.
+    """
 
     sign: str | Path | None = None
     seal_to: str | Path | None = None
@@ -74,7 +82,15 @@ class Sealing:
 
 @dataclass(frozen=True)
 class MessageReport:
-    """What leaves the house: a message, and the file that it is in."""
+    """What leaves the house: a message, and the file that it is in.
+
+    Attributes
+    ----------
+    leaving : Sealed
+        The message, as it is in the file.
+    path : path
+        The file.
+    """
 
     leaving: Sealed
     path: Path
@@ -88,7 +104,17 @@ class MessageReport:
 
 @dataclass(frozen=True)
 class GuestReport:
-    """What a guest has learnt: its model, which stays, the message, which leaves, and what attacks read in that."""
+    """What a guest has learnt: its model, which stays, the message, which leaves, and what attacks read in that.
+
+    Attributes
+    ----------
+    party : Guest
+        The guest, with what it has learned.
+    message : MessageReport
+        What leaves, and its file.
+    leakage : Leakage
+        What attacks read in it.
+    """
 
     party: Guest
     message: MessageReport
@@ -139,6 +165,10 @@ class GuestJob:
         Write nothing where one of them rebuilds more than this part of what guessing gets wrong, of a column or of whole records.
     replace : bool
         Whether to learn anew where the folder has a model, which is then lost.
+
+    >>> job = GuestJob(TableSource("shop.csv", id="client_no"), "shop", "model", Learning(dim=4))  # job.run() does it
+    >>> job.learning.dim, job.attack
+    (4, True)
     """
 
     table: TableSource

@@ -63,7 +63,21 @@ Connect = Callable[[Prepared, Tell], AbstractContextManager[Connection]]
 
 @dataclass(frozen=True)
 class HostReport:
-    """What a training came to."""
+    """What a training came to.
+
+    Attributes
+    ----------
+    host : Host
+        The host, with its model.
+    rows : int
+        Rows that it was trained on.
+    fitted : Fitted
+        What the training left: messages, traffic, overlap.
+    refused : mapping
+        Files that could not be used, and why.
+    out : path
+        The model's folder.
+    """
 
     host: Host
     rows: int

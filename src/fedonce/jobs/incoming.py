@@ -19,7 +19,17 @@ from fedonce.system.text import Tell
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is taken of others: values per row, bytes of a file, bytes of memory for all values; None: the default."""
+    """How much is taken of others: values per row, bytes of a file, bytes of memory for all values; None: the default.
+
+    Parameters
+    ----------
+    max_dim : int, optional
+        Values per row.
+    max_message : int, optional
+        Bytes of a file.
+    max_memory : int, optional
+        Bytes of memory for all values.
+    """
 
     max_dim: int | None = None
     max_message: int | None = None

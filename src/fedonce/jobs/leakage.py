@@ -23,7 +23,19 @@ from fedonce.system.text import Tell, silent
 
 @dataclass(frozen=True)
 class LeakageReport:
-    """What attacks read in a message, of how many of the table's rows, and the page that says so."""
+    """What attacks read in a message, of how many of the table's rows, and the page that says so.
+
+    Attributes
+    ----------
+    message : Representation
+        What was attacked.
+    rows : int
+        Rows of the table that it is about.
+    leakage : Leakage
+        What was found.
+    page : path or None
+        The page, where one was asked for.
+    """
 
     message: Representation
     rows: int

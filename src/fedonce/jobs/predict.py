@@ -27,7 +27,15 @@ from fedonce.system.text import Tell, silent
 
 @dataclass(frozen=True)
 class Care:
-    """What a prediction must have: which guests, and whether messages that look odd are refused or warned of."""
+    """What a prediction must have: which guests, and whether messages that look odd are refused or warned of.
+
+    Parameters
+    ----------
+    needed : Needed, optional
+        Which guests must be there. None: every guest of the training.
+    strict : bool
+        Whether messages that look odd are refused instead of warned of.
+    """
 
     needed: Needed | None = None  # None: every guest of the training
     strict: bool = False
@@ -146,7 +154,15 @@ class ModelRows:
 
 @dataclass(frozen=True)
 class PredictionReport:
-    """What a prediction came to, and the file that it is in."""
+    """What a prediction came to, and the file that it is in.
+
+    Attributes
+    ----------
+    predicted : Predicted
+        Predictions, who was there, and what was sent.
+    out : path
+        The file.
+    """
 
     predicted: Predicted
     out: Path
@@ -158,7 +174,15 @@ class PredictionReport:
 
 @dataclass(frozen=True)
 class PredictJob:
-    """Predict the rows of a table with what guests sent for them, and write them to a file: CSV, TSV or Parquet by its ending."""
+    """Predict the rows of a table with what guests sent for them, and write them to a file: CSV, TSV or Parquet by its ending.
+
+    Parameters
+    ----------
+    rows : ModelRows
+        The rows, and what guests sent for them.
+    out : path
+        The file to write.
+    """
 
     rows: ModelRows
     out: str | Path
@@ -184,7 +208,15 @@ class PredictJob:
 
 @dataclass(frozen=True)
 class EvaluationReport:
-    """How good predictions are."""
+    """How good predictions are.
+
+    Attributes
+    ----------
+    predicted : Predicted
+        Who was there, and what was sent.
+    scores : mapping
+        Scores by name.
+    """
 
     predicted: Predicted
     scores: Mapping[str, float]
@@ -196,7 +228,13 @@ class EvaluationReport:
 
 @dataclass(frozen=True)
 class EvaluateJob:
-    """Predict rows whose labels are known, and compare."""
+    """Predict rows whose labels are known, and compare.
+
+    Parameters
+    ----------
+    rows : ModelRows
+        The rows, with labels, and what guests sent for them.
+    """
 
     rows: ModelRows
 

@@ -34,7 +34,17 @@ def estimator_seed(seed: int) -> int:
 
 @dataclass(frozen=True)
 class Learning:
-    """How a guest learns, and for which run; as the parameters of `Guest`, but for `seed`: as `random_state` of an estimator."""
+    """How a guest learns, and for which run; as the parameters of `Guest`, but for `seed`: as `random_state` of an estimator.
+
+    Parameters
+    ----------
+    run : str
+        Name of the training.
+    learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon
+        As for `Guest`.
+    seed : int
+        As `random_state` of an estimator.
+    """
 
     run: str = "local"
     learner: str | Learner = "auto"
@@ -53,6 +63,21 @@ class Fitting:
 
     `weight` is a column that says how much each row counts, `class_weight` "balanced" or a weight by class, `calibrate` and
     `validate` are as for `Host`, by default "auto" and True.
+
+    Parameters
+    ----------
+    run, task : str, optional
+        Name of the training; "classification" or "regression".
+    model, recipe : str, optional
+        The host's model, and the recipe of its network.
+    epochs, seed : int, optional
+        How long it trains, and its seed.
+    weight : str, optional
+        Column that says how much each row counts.
+    class_weight : "balanced" or dict, optional
+        How much rows of a class count.
+    calibrate, validate : optional
+        As for `Host`.
     """
 
     run: str | None = None
@@ -145,7 +170,17 @@ def private_key(path: File) -> PrivateKey | None:
 
 @dataclass(frozen=True)
 class GuestBudget:
-    """What a guest may spend: its part of a plan, or a budget of its own; `public` is what is known of its columns."""
+    """What a guest may spend: its part of a plan, or a budget of its own; `public` is what is known of its columns.
+
+    Parameters
+    ----------
+    plan : path, optional
+        File of a plan for all parties.
+    epsilon, delta : float, optional
+        A budget of this guest alone.
+    public : path, optional
+        File of what is public about its columns.
+    """
 
     plan: File = None
     epsilon: float | None = None
@@ -184,7 +219,15 @@ class GuestBudget:
 
 @dataclass(frozen=True)
 class HostBudget:
-    """The plan of all parties, or what makes it by the number of the host's rows; `public`: what is known beforehand."""
+    """The plan of all parties, or what makes it by the number of the host's rows; `public`: what is known beforehand.
+
+    Parameters
+    ----------
+    plan : path or callable, optional
+        File of the plan, or what makes it by the number of rows.
+    public : path, optional
+        File of what is public about its columns and labels.
+    """
 
     plan: File | Callable[[int], Plan | None] = None
     public: File = None

@@ -59,14 +59,30 @@ _HOME = {
 
 
 def register(learner: type[Learner]) -> type[Learner]:
-    """Add a learner to the table of names; works as a decorator."""
+    """Add a learner to the table of names; works as a decorator.
+
+    Parameters
+    ----------
+    learner : type
+        A subclass of `Learner` with a `name`.
+    """
     return LEARNERS.register(learner)
 
 
 def make(
     learner: object, epochs: int | None = None, owner: str = "make", bytes_per_row: float | None = None
 ) -> Learner:
-    """Return a fresh learner from a name or from an object, which is copied; `epochs` and `bytes_per_row` override its own."""
+    """Return a fresh learner from a name or from an object, which is copied; `epochs` and `bytes_per_row` override its own.
+
+    Parameters
+    ----------
+    learner : str or Learner
+        A name of `LEARNERS`, or an object.
+    epochs, bytes_per_row : optional
+        Override the learner's own.
+    owner : str
+        Who is named in errors.
+    """
     from fedonce.learners.base import Learner
 
     if isinstance(learner, Learner):
@@ -84,7 +100,15 @@ def make(
 
 
 def configured(name: str, options: Mapping[str, str]) -> Learner:
-    """Return a fresh learner with settings of its own, which come as texts: {"least": "50"}."""
+    """Return a fresh learner with settings of its own, which come as texts: {"least": "50"}.
+
+    Parameters
+    ----------
+    name : str
+        A name of `LEARNERS`.
+    options : mapping of str to str
+        Settings and their values, as a command line has them.
+    """
     made = make(name, owner="configured")
     kinds: dict[str, str] = {each.name: str(each.type) for each in fields(made) if each.init}  # type: ignore[arg-type]
     known = {key: kind.removesuffix(" | None") for key, kind in kinds.items() if key not in ("epochs", "bytes_per_row")}

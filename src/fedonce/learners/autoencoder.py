@@ -40,6 +40,10 @@ class Autoencoder(NetworkLearner):
         Of AdamW with a one-cycle rate.
     private_batch : int
         Rows in a sample, on average, with a privacy budget.
+    hidden : tuple of int
+        Widths of the encoder's hidden layers; the decoder has them in reverse.
+    network : torch.nn.Module, NCF, "cnn0", "cnn1" or None
+        An encoder of your own instead.
     """
 
     name: ClassVar[str] = "autoencoder"

@@ -47,6 +47,10 @@ class NAT(NetworkLearner):
         f in the paper: targets are assigned anew every so many epochs.
     optimizer : str
         "adam", "adamw" or "sgd".
+    hidden : tuple of int
+        Widths of the network's hidden layers, where the columns are no image.
+    network : torch.nn.Module, NCF, "cnn0", "cnn1" or None
+        A network of your own instead.
     """
 
     name: ClassVar[str] = "nat"

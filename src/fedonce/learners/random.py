@@ -20,7 +20,15 @@ DRAWN = "weights drawn, no row looked at"
 
 @dataclass(eq=False)
 class Random(NetworkLearner):
-    """The encoder at its initial, random weights."""
+    """The encoder at its initial, random weights.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the network's hidden layers, where the columns are no image.
+    network : torch.nn.Module, NCF, "cnn0", "cnn1" or None
+        A network of your own instead.
+    """
 
     name: ClassVar[str] = "random"
     facts: ClassVar[Facts] = Facts(trains=False, private=True, exports=True)

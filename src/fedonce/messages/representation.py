@@ -75,6 +75,11 @@ class Representation:
         Epsilon with which each row is told, and how: "privunit" or "subset"; None and empty: no such guarantee.
     spent : str or None
         What privacy was spent; None: no guarantee is given.
+
+    >>> from fedonce import Guest
+    >>> sent = Guest("shop", "pca", dim=2).learn(np.arange(60.0).reshape(20, 3)).to_bytes()
+    >>> Representation.from_bytes(sent, party="shop").learner
+    'pca'
     """
 
     party: str

@@ -12,6 +12,21 @@ class Traffic:
     """What was sent: messages, bytes of files, bytes of values, and how much with each guest.
 
     With more rounds than one (`rounds`), all of these count both directions; `bytes_to_guests` is what went back.
+
+    Parameters
+    ----------
+    messages, bytes : int
+        How many files, and their bytes.
+    payload_bytes, id_bytes : int
+        Bytes of values alone, and of ids.
+    per_guest : dict
+        Bytes by guest.
+    absent : tuple of str
+        Who did not answer in the latest exchange.
+    rounds : int
+        Batches that went forward and back.
+    bytes_to_guests : int
+        Bytes that the host sent.
     """
 
     messages: int = 0

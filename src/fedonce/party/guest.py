@@ -60,6 +60,8 @@ class Guest(GuestAttributes):
         Overrides the learner's own.
     shape : tuple, optional
         (channels, rows, columns) where the columns are pixels.
+    random_state, device : int, str
+        Seed of what it draws; "auto", "cpu" or "cuda".
     run : str
         The training that its messages belong to.
     noise : float
@@ -79,6 +81,11 @@ class Guest(GuestAttributes):
         Epsilon with which each row is told, pure and whatever the row is (`fedonce.privacy.LocalEpsilon`).
 
     Nothing of it can be assigned: `settings` is what it was given, `state` what it has learnt, and its attributes show both.
+
+    >>> rows = np.random.default_rng(0).normal(size=(100, 6))
+    >>> shop = Guest("shop", learner="pca", dim=3)
+    >>> shop.learn(rows).values.shape, shop.represent(rows[:5]).values.shape
+    ((100, 3), (5, 3))
     """
 
     __slots__ = ()

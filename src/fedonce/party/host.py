@@ -48,16 +48,12 @@ class Host(HostAttributes):
         The party's name.
     task : str
         "classification" or "regression".
-    recipe : str or Recipe
-        Of the model "network": "default", "paper", or one's own.
-    epochs : int, optional
-        Overrides the model's own.
-    shape, random_state, device, run
-        As for `Guest`; messages of another run are refused.
-    purse, public
-        As for `Guest`. With a budget, every message must say what its guest spent, and the plan says how long the host trains.
+    recipe, epochs : optional
+        How the model "network" is built and trained ("default", "paper" or a `Recipe`), and epochs instead of the model's own.
+    shape, random_state, device, run, purse, public
+        As for `Guest`; messages of another run are refused. With a budget, the plan says how long the host trains.
     plan : Plan, optional
-        The budget of all parties; messages whose sum exceeds it are refused.
+        The budget of all parties; messages that do not say what was spent, or whose sum exceeds it, are refused.
     labels : list or (low, high), optional
         With a budget: the classes, or between which numbers the labels lie, by public knowledge.
     allow_large_delta : bool
@@ -66,7 +62,6 @@ class Host(HostAttributes):
         How the rows of messages are found, unless a call says otherwise: the fields of `fedonce.rows.matching.Matching`.
     model : str, HostModel or estimator
         How it learns: a name from `fedonce.hostmodels.HOST_MODELS`, an object, or a classifier or regressor of scikit-learn.
-
     reading : Reading, optional
         How its tables are read from files; kept with the model.
     known : sequence of str
@@ -76,8 +71,13 @@ class Host(HostAttributes):
     calibrate : bool or "auto"
         Whether probabilities are calibrated by those rows; "auto": where it helps.
 
-    Nothing of it can be assigned: `settings` is what it was given, `state` what its training made, and its attributes show
-    both (`HostAttributes`).
+    Nothing of it can be assigned: `settings` is what it was given, `state` what its training made; attributes show both.
+
+    >>> from fedonce import Guest
+    >>> rows, bank, shop = np.random.default_rng(0).normal(size=(60, 6)), Host("bank", model="linear"), Guest("shop", dim=2)
+    >>> history = bank.aggregate(rows[:, :4], rows[:, 5] > 0, [shop.learn(rows[:, 4:])])
+    >>> bank.trained_overlap
+    {'shop': 1.0}
     """
 
     __slots__ = ()

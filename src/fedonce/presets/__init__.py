@@ -25,7 +25,15 @@ __all__ = ["Settings", "Step", "load", "names", "settings"]
 
 @dataclass(frozen=True)
 class Step:
-    """How a party trains, in the paper's symbols: eta, lambda, b and T."""
+    """How a party trains, in the paper's symbols: eta, lambda, b and T.
+
+    Attributes
+    ----------
+    rate, weight_decay : float
+        eta and lambda.
+    batch, epochs : int
+        b and T.
+    """
 
     rate: float
     weight_decay: float
@@ -35,7 +43,25 @@ class Step:
 
 @dataclass(frozen=True)
 class Settings:
-    """One row of the paper's tables: models, and hyperparameters."""
+    """One row of the paper's tables: models, and hyperparameters.
+
+    Attributes
+    ----------
+    guest_model, host_model
+        Networks, in the paper's words.
+    guest, host : Step
+        How each trains.
+    dim, update_every : int
+        d and f in the paper.
+    optimizer : str
+        Of both.
+    parties : dict or int
+        Who holds which columns.
+    embeddings : dict, optional
+        Widths of embeddings by party.
+    clip, delta : float, optional
+        At level 1.
+    """
 
     guest_model: str | Mapping[str, str]
     host_model: str
@@ -52,6 +78,11 @@ class Settings:
 
 def names(level: int = 0) -> tuple[str, ...]:
     """Return the data sets that have settings.
+
+    Parameters
+    ----------
+    level : int
+        0: FedOnce-L0. 1: FedOnce-L1.
 
     >>> names(1)
     ('gisette', 'covtype', 'phishing', 'ujiindoorloc', 'superconduct', 'mnist', 'fashion-mnist')

@@ -59,6 +59,10 @@ class Privacy:
         Permit "nat" with a budget, whose epsilon is then nominal: not a guarantee.
     insecure_test_seed : int, default=None
         For tests: a seed for the noise, which otherwise comes from the operating system.
+
+    >>> budget = Privacy(epsilon=2, bounds={"age": (18, 110)}, target_bounds=["no", "yes"])
+    >>> budget.delta_for(1000)
+    0.0001
     """
 
     epsilon: float | None = None

@@ -48,6 +48,9 @@ class Rounds:
         Bits per value, in both directions. None: those of the guest's first message, and 8 at least: gradients want more.
     start : str
         "one-shot": go on from FedOnce's models. "random": no first message and random weights: SplitNN.
+
+    >>> Rounds(epochs=2, bytes=1_000_000).start
+    'one-shot'
     """
 
     rounds: int | None = None

@@ -64,7 +64,23 @@ def agreed_rows(
 
 @dataclass(frozen=True)
 class AgreedRows:
-    """The rows that a host and a guest share, in their agreed order; `digest` names the order."""
+    """The rows that a host and a guest share, in their agreed order; `digest` names the order.
+
+    Parameters
+    ----------
+    host, guest : str
+        The two parties.
+    run : str
+        The training.
+    forms : tuple of str
+        How ids were made alike before.
+    keys : array of shape (n, 8)
+        A key per row: the hash of its id.
+    digest : str
+        Names the order of the rows.
+    salt : str
+        What ids were hashed with, where there is no secret.
+    """
 
     host: str
     guest: str

@@ -15,12 +15,26 @@ __all__ = ["ATTACKS", "Attack", "Exposed", "Facts", "Finding", "chosen", "make",
 
 
 def register(attack: type[Attack]) -> type[Attack]:
-    """Add an attack to the table of names; works as a decorator."""
+    """Add an attack to the table of names; works as a decorator.
+
+    Parameters
+    ----------
+    attack : type
+        A subclass of `Attack` with a `name`.
+    """
     return ATTACKS.register(attack)
 
 
 def make(attack: object, owner: str = "make") -> Attack:
-    """Return an attack from a name, or the object itself."""
+    """Return an attack from a name, or the object itself.
+
+    Parameters
+    ----------
+    attack : str or Attack
+        A name of `ATTACKS`, or an object.
+    owner : str
+        Who is named in errors.
+    """
     if isinstance(attack, Attack):
         return attack
     if isinstance(attack, str) and attack in ATTACKS:
@@ -31,7 +45,15 @@ def make(attack: object, owner: str = "make") -> Attack:
 
 
 def chosen(attacks: str | Iterable[object], owner: str = "what_leaks") -> list[Attack]:
-    """Return the attacks of a set, "quick" or "all", or those that are listed by name or as objects."""
+    """Return the attacks of a set, "quick" or "all", or those that are listed by name or as objects.
+
+    Parameters
+    ----------
+    attacks : str or list
+        "quick", "all", a name, or a list of names and objects.
+    owner : str
+        Who is named in errors.
+    """
     if isinstance(attacks, str):
         names: Iterable[object] = {"quick": quick_set(), "all": ATTACKS.names}.get(attacks, (attacks,))
         return [make(name, owner) for name in names]

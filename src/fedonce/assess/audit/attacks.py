@@ -14,7 +14,19 @@ MARGIN = 1.0  # RMIA's: by how much a row must be raised more than another to co
 
 @dataclass(frozen=True)
 class Membership:
-    """How well members of the training rows are told from others: a curve for each attack, and figures of it."""
+    """How well members of the training rows are told from others: a curve for each attack, and figures of it.
+
+    Attributes
+    ----------
+    model : str
+        Which model was attacked.
+    epsilon : float or None
+        Its budget.
+    accuracy : float
+        Of the models, on rows that they did not have.
+    curves : dict
+        By attack: false and true positive rates.
+    """
 
     model: str
     epsilon: float | None
@@ -45,6 +57,21 @@ def membership(
     probability is more like that of models which had the row than of those which had not (normal distributions of the log
     odds, one spread for all rows, as there are few models). "RMIA": where the model has raised it, above what models give on
     average, by more than it has raised that of most other rows (Zarifzadeh, Liu and Shokri, 2024): strong with few models.
+
+    Parameters
+    ----------
+    name : str
+        The model's name in the result.
+    train : callable
+        Takes positions of rows; returns the trained model's probability of each row's true class.
+    n_rows : int
+        How many rows there are.
+    epsilon : float, optional
+        The models' budget, for the result.
+    models : int
+        How many are trained.
+    seed : int
+        Of which rows each has.
     """
     rng = np.random.default_rng(seed)
     # Each row is in exactly half of the models, so that there are some with and some without it.

@@ -23,7 +23,19 @@ from fedonce.training.loop import Rows
 
 @dataclass(frozen=True)
 class OneRun:
-    """What one training with canaries showed: epsilon is at least `bound`, with 95 % confidence."""
+    """What one training with canaries showed: epsilon is at least `bound`, with 95 % confidence.
+
+    Attributes
+    ----------
+    what : str
+        What was trained.
+    claimed, delta : float
+        The guarantee that is claimed.
+    canaries, guesses, correct : int
+        Canaries, guesses about them, and those that were right.
+    bound : float
+        What epsilon is at least.
+    """
 
     what: str
     claimed: float
@@ -86,6 +98,23 @@ def one_run(
 
     It sees faults of sampling, clipping, noise and accounting; it does not see what couples rows (for that `coupled_check`).
     The number of guesses is fixed beforehand, as what would serve best against an ideal Gaussian mechanism.
+
+    Parameters
+    ----------
+    what : str
+        What is trained, in words.
+    train : callable
+        Trains on rows with a purse.
+    rows : array
+        Prepared rows.
+    purse : Purse
+        What the training may spend.
+    claimed : float
+        The epsilon that is claimed.
+    canaries : int
+        How many rows are made for the test.
+    seed : int
+        Of the canaries.
     """
     spending = _CanaryPurse(**{**vars(purse), "n_rows": len(rows) + canaries, "used": set()})
     spending.coins = np.random.default_rng(seed).random(canaries) < 0.5
@@ -98,7 +127,17 @@ def one_run(
 
 
 def count_correct(scores: NDArray[np.float64], coins: NDArray[np.bool_], guesses: int) -> int:
-    """Guess "in" for the highest scores and "out" for the lowest, half each; return how many are right."""
+    """Guess "in" for the highest scores and "out" for the lowest, half each; return how many are right.
+
+    Parameters
+    ----------
+    scores : array
+        A score per canary.
+    coins : array of bool
+        Which canaries were in.
+    guesses : int
+        How many guesses are made.
+    """
     order = np.argsort(scores)
     half = guesses // 2
     return int(coins[order[len(order) - (guesses - half) :]].sum() + (~coins[order[:half]]).sum())
@@ -108,6 +147,13 @@ def p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: fl
     """Return the chance of so many correct guesses, or more, if (epsilon, delta) held: Theorem 5.2 of Steinke et al. (2023).
 
     Without delta it is that of a binomial with the accuracy of randomised response; delta lets a few guesses be free.
+
+    Parameters
+    ----------
+    canaries, guesses, correct : int
+        Canaries, guesses about them, and those that were right.
+    epsilon, delta : float
+        The guarantee that is doubted.
     """
     accuracy = 1 / (1 + math.exp(-epsilon))
     tail = float(binom.sf(correct - 1, guesses, accuracy))
@@ -118,7 +164,17 @@ def p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: fl
 
 
 def epsilon_bound(canaries: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
-    """Return the largest epsilon that the guesses contradict, with this confidence; 0 where they contradict none."""
+    """Return the largest epsilon that the guesses contradict, with this confidence; 0 where they contradict none.
+
+    Parameters
+    ----------
+    canaries, guesses, correct : int
+        Canaries, guesses about them, and those that were right.
+    delta : float
+        Of the guarantee.
+    confidence : float
+        With which the bound holds.
+    """
     wanted = 1 - confidence
 
     def excess(epsilon: float) -> float:
@@ -133,7 +189,17 @@ def epsilon_bound(canaries: int, guesses: int, correct: int, delta: float, confi
 
 
 def best_guesses(canaries: int, strength: float, delta: float) -> int:
-    """Return how many guesses serve best against a Gaussian mechanism of signal-to-noise ratio `strength`, on average."""
+    """Return how many guesses serve best against a Gaussian mechanism of signal-to-noise ratio `strength`, on average.
+
+    Parameters
+    ----------
+    canaries : int
+        How many there are.
+    strength : float
+        Signal-to-noise ratio of the mechanism.
+    delta : float
+        Of the guarantee.
+    """
     best, bound = 2, -1.0
     for guesses in np.unique(np.geomspace(4, canaries, 40).astype(int) // 2 * 2):
         share = guesses / canaries / 2  # on either side
@@ -146,7 +212,13 @@ def best_guesses(canaries: int, strength: float, delta: float) -> int:
 
 
 def gaussian_strength(epsilon: float, delta: float) -> float:
-    """Return the signal-to-noise ratio of the Gaussian mechanism that has exactly this epsilon (Balle and Wang, 2018)."""
+    """Return the signal-to-noise ratio of the Gaussian mechanism that has exactly this epsilon (Balle and Wang, 2018).
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The guarantee.
+    """
 
     def excess(mu: float) -> float:
         return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)) - delta

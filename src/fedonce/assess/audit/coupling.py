@@ -25,7 +25,19 @@ Train = Callable[[Rows, Purse], object]  # train on rows with a purse
 
 @dataclass(frozen=True)
 class Coupled:
-    """What the coupled check found: how far sums moved when one row was left out, over how far they may."""
+    """What the coupled check found: how far sums moved when one row was left out, over how far they may.
+
+    Attributes
+    ----------
+    what : str
+        What was checked.
+    sums : int
+        How many sums were compared.
+    moved : float
+        How far sums moved where the row took part, as a multiple of what it may add.
+    elsewhere : float
+        The same where it did not take part.
+    """
 
     what: str
     sums: int
@@ -139,6 +151,10 @@ def coupled_check(what: str, train: Train, rows: Rows, purse: Purse) -> Coupled:
         Trains on rows with a purse; it must draw nothing but from the purse and from seeds of its own.
     purse : Purse
         What a training may spend; it is copied.
+    what : str
+        What is checked, in words.
+    rows : array
+        Prepared rows.
     """
     transcript = _Transcript()
     settings = {**vars(purse), "n_rows": len(rows), "used": set()}
@@ -158,7 +174,23 @@ def coupled_check(what: str, train: Train, rows: Rows, purse: Purse) -> Coupled:
 def check_learner(
     learner: Learner, rows: Rows, dim: int = 3, epsilon: float = 2.0, seed: int = 0, unsound: bool = False
 ) -> Coupled:
-    """Check one learner on prepared rows."""
+    """Check one learner on prepared rows.
+
+    Parameters
+    ----------
+    learner : Learner
+        One with a private version.
+    rows : array
+        Prepared rows.
+    dim : int
+        Values per row.
+    epsilon : float
+        The budget that it is given.
+    seed : int
+        Of what is drawn.
+    unsound : bool
+        Whether learners whose epsilon is nominal are let through.
+    """
     delta = 1 / (10 * len(rows))
     tasks = learner.private_tasks(len(rows), 1.0, unsound=unsound)
     plan = calibrate([replace(task, party="audited") for task in tasks], epsilon, delta, "rdp")

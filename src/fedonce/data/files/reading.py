@@ -47,6 +47,13 @@ def read_table(
         Columns that may be absent, such as the label.
     party : str
         Whose table it is, for messages.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+    ...     print("customer,age,city", "c1,40,Bern", "c2,31,Zug", sep=chr(10), file=file, flush=True)
+    ...     table = read_table(file.name, id="customer")
+    >>> table.names, list(table.ids)
+    (('age', 'city'), ['c1', 'c2'])
     """
     path = Path(path)
     whose = f"{path}{f' (party {party!r})' if party else ''}"

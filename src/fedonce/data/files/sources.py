@@ -28,7 +28,13 @@ BLOCK_ROWS = 2**17  # of a Parquet column, or of what is written, at a time
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:
-    """Return what a file's name says it is, "csv", "parquet" or "arrow"; raise for another ending."""
+    """Return what a file's name says it is, "csv", "parquet" or "arrow"; raise for another ending.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    """
     name = Path(path).name.lower()
     for form, endings in (("csv", DELIMITED), ("parquet", PARQUET), ("arrow", ARROW)):
         if name.endswith(endings):

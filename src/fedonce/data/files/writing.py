@@ -21,7 +21,15 @@ from fedonce.system.disk import whole_file
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, NDArray[Any]]) -> Path:
-    """Write columns to a file, whole or not at all; its format by its ending."""
+    """Write columns to a file, whole or not at all; its format by its ending.
+
+    Parameters
+    ----------
+    path : path
+        The file: CSV, TSV, Parquet or Arrow by its ending.
+    columns : mapping of str to array
+        Columns by name.
+    """
     path = Path(path)
     form = check_ending(path)
     if len({len(column) for column in columns.values()}) != 1:

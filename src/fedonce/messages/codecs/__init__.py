@@ -41,7 +41,13 @@ C = TypeVar("C", bound=type[Codec])
 
 
 def register(codec: C) -> C:
-    """Add an encoding of one's own, which has a name; works as a decorator. Who reads its messages must have it, too."""
+    """Add an encoding of one's own, which has a name; works as a decorator. Who reads its messages must have it, too.
+
+    Parameters
+    ----------
+    codec : type
+        A subclass of `Codec` with a `name`.
+    """
     tensors = (*codec.writes, *codec.keeps)
     if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", codec.name):
         raise InputError(
@@ -60,7 +66,13 @@ def register(codec: C) -> C:
 
 
 def known(bits: object) -> TypeGuard[int | str]:
-    """Tell whether there is an encoding of so many bits, or of this name."""
+    """Tell whether there is an encoding of so many bits, or of this name.
+
+    Parameters
+    ----------
+    bits : int or str
+        Bits per value, or an encoding's name.
+    """
     return isinstance(bits, Integral | str) and not isinstance(bits, bool) and bits in CODECS
 
 
@@ -77,12 +89,26 @@ def find(bits: object, owner: str = "find", more: str = "") -> type[Codec]:
 
 
 def announced(bits: int, name: str | None) -> type[Codec] | None:
-    """Return the encoding that a message's header tells of; None: it is not known here."""
+    """Return the encoding that a message's header tells of; None: it is not known here.
+
+    Parameters
+    ----------
+    bits : int
+        Bits per value.
+    name : str or None
+        The encoding's name, where the header has one.
+    """
     if name is not None:
         return CODED.get(name) or (CODECS[name] if known(name) else None)
     return CODECS[bits] if known(bits) else None
 
 
 def most_state(dim: int) -> int:
-    """Return how many bytes the state of any encoding has, at most."""
+    """Return how many bytes the state of any encoding has, at most.
+
+    Parameters
+    ----------
+    dim : int
+        Values per row.
+    """
     return max(each.most_state(dim) for each in (*CODECS.values(), *CODED.values()))

@@ -113,7 +113,19 @@ class Codec(ABC):
 
 
 def expect(tensors: Mapping[str, NDArray[Any]], name: str, dtype: Any, shape: tuple[int, ...], fail: Fail) -> None:
-    """Raise unless a tensor is of the announced type and shape."""
+    """Raise unless a tensor is of the announced type and shape.
+
+    Parameters
+    ----------
+    tensors : mapping of str to array
+        Those of a message.
+    name : str
+        Which one.
+    dtype, shape
+        What it must be.
+    fail : callable
+        Makes the error of a text.
+    """
     found = tensors[name]
     if found.dtype != dtype or found.shape != shape:
         raise fail(

@@ -23,6 +23,11 @@ class Coded(Codec):
 
     Where there are steps for a multiple of the columns that are read, these are layers, such as a cell and a finer one within
     it: what is read is their sum.
+
+    Attributes
+    ----------
+    steps : Steps
+        What the integers stand for.
     """
 
     steps: Steps
