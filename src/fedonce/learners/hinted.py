@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from fedonce.errors import InputError
 from fedonce.learners import make
+from fedonce.learners.auto import Auto
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for
 from fedonce.learners.names import Facts
 from fedonce.learners.pca import principal
@@ -36,8 +37,8 @@ from fedonce.training.trainer import trainer
 LEAST_HINTED = 200  # rows with a hint: with fewer there is nothing to learn from them
 SHARES = (0.25, 0.625, 1.0)  # of the values, that are tried as the encoder's; the alternative is none
 HELD, MOST_HELD = 6, 10_000  # a sixth of the rows is held back for the trial, and no more than so many
-MOST_PROBED = 20_000  # rows that a probe is trained on
-TRIALS = 3  # cuts of a table's columns; an image is cut once
+MOST_PROBED = 10_000  # rows that a probe is trained on
+TRIALS = 2  # cuts of a table's columns; an image is cut once
 SURE = 2.5  # standard errors by which hints must be better in the trial: of three shares, one is often better by chance
 NOISE = 0.05  # on an encoder's values while it is trained, as rounding puts some on them later
 
@@ -142,6 +143,11 @@ class Hinted(NetworkLearner):
                 history = self._train(rows[known], told.take(known), self.hinted_, rng, device, progress)
         self.rest_ = min(dim - self.hinted_, values.shape[1])
         return history
+
+    @property
+    def rest(self) -> str:
+        """How the other values are learnt: what "auto" has chosen."""
+        return self.base_.chosen().name if isinstance(self.base_, Auto) else self.base
 
     def _values_for(
         self, rows: Rows, told: Told, dim: int, others: int, rng: np.random.Generator, device: torch.device
@@ -286,8 +292,9 @@ def _trial(
     order = rng.permutation(len(rows))
     n_held = min(MOST_HELD, len(rows) // HELD)
     held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-    mean, _, directions, _ = principal(theirs[kept].reshape(len(kept), -1), half)
-    plain = ((theirs.reshape(len(rows), -1) - mean) @ directions.T).astype(np.float32)
+    others = make(learner.rest)
+    others.fit(theirs[kept], half, rng, device)
+    plain = _by_spread(others.transform(theirs, device), kept)
     guest = Hinted(learner.hidden, batch=learner.batch, rate=learner.rate, weight_decay=learner.weight_decay)
     epochs = learner.epochs or epochs_for(len(kept), learner.batch, 3000, 5, 40)
     guest._train(theirs[kept], told.take(kept), half, rng, device, epochs=max(1, epochs // 2))
@@ -331,7 +338,7 @@ def _probe(
     with torch_seeded(rng):
         network = mlp(table.shape[1], (128,), told.classes).to(dtype=dtype)
         data, answers = torch.from_numpy(table[kept]).to(dtype), torch.from_numpy(told.answers[kept])
-        training = Training(epochs_for(len(kept), 128, 1500, 3, 20), 128, 2e-3, 1e-2, "one-cycle", "adamw")
+        training = Training(epochs_for(len(kept), 128, 1000, 3, 20), 128, 2e-3, 1e-2, "one-cycle", "adamw")
         trainer(Problem(network, [data], answers, told.loss), training, rng).run()
     outputs = apply(network, table[held], torch.device("cpu"))
     losses: NDArray[np.float64] = told.loss.rows(
