@@ -79,7 +79,8 @@ class Hinted(NetworkLearner):
     batch, rate, weight_decay
         Of AdamW with a one-cycle rate.
     share : float, optional
-        The part of the values that the encoder gets. None: what a trial on rows held back speaks for.
+        The part of the values that the encoder gets. None: what a trial on rows held back speaks for; of a table at most those
+        values that the other learner leaves free.
     """
 
     name: ClassVar[str] = "hinted"
@@ -145,6 +146,11 @@ class Hinted(NetworkLearner):
         return history
 
     @property
+    def one_scale(self) -> bool:
+        """As the other learner, where none of the values is by hints."""
+        return not self.hinted_ and self.base_ is not None and self.base_.one_scale
+
+    @property
     def rest(self) -> str:
         """How the other values are learnt: what "auto" has chosen."""
         return self.base_.chosen().name if isinstance(self.base_, Auto) else self.base
@@ -155,9 +161,13 @@ class Hinted(NetworkLearner):
         """Return how many of the values are the encoder's."""
         if self.share is not None:
             return min(dim, max(1, round(self.share * dim))) if self.share > 0 else 0
-        free = dim - others  # values that nothing else would take
+        # A table's values are worth what they tell together with the host's and other guests' columns, which no trial of a guest
+        # knows: there, hints get the room that is left and take none (docs/hints.md has the figures).
+        room = dim if rows.ndim == 4 else dim - others
+        if room <= 0:
+            return 0
         found = _tried_share(self, rows, told, dim, rng.spawn(1)[0], device)
-        return max(free, round(found * dim)) if found else 0
+        return min(room, max(1, round(found * dim))) if found else 0
 
     def _train(
         self,
@@ -203,10 +213,10 @@ class Hinted(NetworkLearner):
         """Return the encoder's values, and beside them those of the rest, by how much they vary."""
         if self.base_ is None:
             raise InputError("This Hinted has not learnt yet; call fit first.")
+        if not self.hinted_:
+            return self.base_.transform(rows, device)
         # In float64, rounded once: a row's values do not depend on the rows beside it.
         rest = (self.base_.transform(rows, device) - self.mean_) @ self.turn_[: self.rest_].T
-        if not self.hinted_:
-            return rest.astype(np.float32)
         return np.hstack([super().transform(rows, device), rest]).astype(np.float32)
 
     def module(self) -> nn.Module:
