@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from fedonce.data.table import Table
+from fedonce.messages.hints import Hints
 from fedonce.messages.received import Received
 from fedonce.party import Guest
 from fedonce.rounds.guest import GuestSide
@@ -39,6 +40,8 @@ class LocalEngine:
         Processes that learn side by side, as in joblib.
     max_memory : int, optional
         Messages that would take more bytes of memory are refused. Default: a quarter of the machine's.
+    hints : Hints, optional
+        What the host has published of its labels; they reach guests as bytes, too.
     """
 
     parties: dict[str, Guest]
@@ -46,6 +49,7 @@ class LocalEngine:
     present: Mapping[str, NDArray[np.bool_]]
     n_jobs: int | None = None
     max_memory: int | None = None
+    hints: Hints | None = None
     sides: dict[str, GuestSide] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -58,8 +62,9 @@ class LocalEngine:
         answering = self._answering()
         # With a privacy budget in threads: each purse's ledger is then here, also when a guest fails.
         where = "sharedmem" if any(guest.purse is not None for guest in answering) else None
+        hints = None if self.hints is None else self.hints.to_bytes()
         done = Parallel(n_jobs=self.n_jobs, require=where)(
-            delayed(_learn)(guest, *self.rows_of(guest.name)) for guest in answering
+            delayed(_learn)(guest, *self.rows_of(guest.name), hints) for guest in answering
         )
         for guest, _ in done:  # logged here, as the guests' processes have no log of ours
             logger.info("guest %s: learnt with %s", guest.name, guest.learner.name)
@@ -114,10 +119,10 @@ class LocalEngine:
         return self.tables[name].take(mask), mask
 
 
-def _learn(guest: Guest, table: Table, mask: NDArray[np.bool_] | None) -> tuple[Guest, bytes]:
+def _learn(guest: Guest, table: Table, mask: NDArray[np.bool_] | None, hints: bytes | None) -> tuple[Guest, bytes]:
     """Run in the guest's process; the fitted guest comes back so that it can represent rows later."""
     try:
-        message = guest.learn(table, mask)
+        message = guest.learn(table, mask, hints=None if hints is None else Hints.from_bytes(hints))
     except Exception as error:
         error.add_note(f"(party {guest.name!r} failed in learn)")
         raise

@@ -40,7 +40,7 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     host_epochs : int, default=None
         Overrides the host model's own.
     recipe : str or Recipe, default="default"
-        How the model "network" is built and trained: "default", "paper" or an object.
+        How the model "network" is built and trained: "default", "large" (images: a larger network), "paper" or an object.
     model : str, HostModel or estimator, default="auto"
         The host's model: a name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), an object, or a classifier of
         scikit-learn. "auto": trees, and networks where they pay, weighed on rows held back; the network for images, rounds, a
@@ -57,6 +57,10 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     bytes_total : float, default=None
         Bytes that all guests together may take for each row, shared out by how much each has to tell; one with bytes of its own
         in `bytes_per_row` keeps these. `bytes_per_row_` says how many each got.
+    hints : float, Hinting or Hints, default=None
+        Epsilon with which the host first tells guests each row's label, by randomised response, so that they learn what matters
+        for it (docs/hints.md); a regressor needs bins, `Hinting(2.0, edges=...)`. `ledger_` has a line for it. None: no hints.
+        `random_state` does not fix their noise. Not with `rounds`, `local_epsilon` or a budget.
     privacy : Privacy, default=None
         A privacy budget and all that belongs to it (docs/privacy.md): `Privacy(epsilon=2, bounds=(0, 1), clip=0.5)`. What it
         leaves at its default, the parameters below may say; where both say something, they must agree.
@@ -117,6 +121,8 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     validation_ : Validation or None
         Score on rows held back, of the model and of the host alone, with standard errors, and what was chosen by what score. None
         with a budget, with rounds, with fewer than 20 rows, or where `validate` is False.
+    hints_ : Hints or None
+        What the host told guests of its labels. Not pickled.
     ledger_ : Ledger
         With a budget: what each party spent, and the total; also after a training that failed.
     plan_ : Plan

@@ -20,23 +20,23 @@ from fedonce.data.scikit import labels_of, table_of
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
 from fedonce.errors import FedOnceWarning, parameter_error
+from fedonce.estimators import checks
 from fedonce.estimators.weights import weights_of
 from fedonce.hostmodels import HostModel
 from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import Learner
-from fedonce.messages import codecs
 from fedonce.messages.codecs.budget import most_values
+from fedonce.messages.hints import Hints
 from fedonce.messages.traffic import Traffic
-from fedonce.party import Guest, Host, blurring, check_labels, check_noise, purses, sharing, writing
-from fedonce.party.checks import check_bytes_per_row
-from fedonce.party.parameters import ByGuest, check_counts, of_guest, refuse_unknown_guests, values
+from fedonce.party import Guest, Host, purses, sharing
+from fedonce.party.hinting import Hinting, as_hinting, publish
+from fedonce.party.parameters import ByGuest, of_guest, refuse_unknown_guests
 from fedonce.party.presence import Present, masks
 from fedonce.privacy import ledger, settings
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.settings import Categories, Privacy
 from fedonce.rounds.settings import Rounds, as_rounds
 from fedonce.system.logs import lines_on_stderr
-from fedonce.training.loop import pick_device
 
 BY_GUEST = ("learner", "dim", "epochs", "bytes_per_row", "local_epsilon")
 
@@ -64,6 +64,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         validate: bool = True,
         bytes_per_row: ByGuest[float | None] = None,
         bytes_total: float | None = None,
+        hints: float | Hinting | Hints | None = None,
         privacy: Privacy | None = None,
         rounds: int | Rounds = 0,
         representation_noise: float = 0.0,
@@ -94,6 +95,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.validate = validate
         self.bytes_per_row = bytes_per_row
         self.bytes_total = bytes_total
+        self.hints = hints
         self.privacy = privacy
         self.rounds = rounds
         self.representation_noise = representation_noise
@@ -132,7 +134,8 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         for stale in ("ledger_", "plan_"):  # of a fit before, with a budget of its own
             self.__dict__.pop(stale, None)
         privacy = self._whole_privacy()
-        self._check_parameters(privacy)
+        checks.check_parameters(self, self._owner, self._task, privacy)
+        hinting = as_hinting(self.hints, self._owner, self._task, privacy.target_bounds)
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
         weight = weights_of(sample_weight, self.class_weight, X, label, self._task, self._owner)
         own, plan = self._budget(privacy, table.n_rows, present)
@@ -156,7 +159,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             preparation.check_embeddings(len(self._blocks[preparation.party].positions))
         if self._task == "classification":
             check_classification_targets(label)
-        engine = self._engine(guests, table, present)
+        engine = self._engine(guests, table, present, self._hints(hinting, label))
         if plan is not None:
             self._check_networks([each for each in preparations if each.party in own], table)
             self.plan_ = plan
@@ -166,10 +169,10 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             columns = self._columns(table, self.host_)
             fitted = protocol.fit(self._host, columns, label, engine, rounds, weight=weight)
         self._guests = engine.parties
-        self._remember(fitted)
+        self._remember(fitted, engine.hints)
         return self
 
-    def _remember(self, fitted: protocol.Fitted) -> None:
+    def _remember(self, fitted: protocol.Fitted, hints: Hints | None) -> None:
         """Set what a training leaves for the user to look at."""
         if self._task == "classification":
             self.classes_ = np.asarray(self._host.classes)
@@ -182,7 +185,13 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.absent_ = fitted.absent
         self.overlap_ = fitted.overlap
         self.validation_ = self._host.validation
-        if told := ledger.local({guest: message.local_epsilon for guest, message in fitted.representations.items()}):
+        self.hints_ = hints
+        if hints is not None and all(message.note.startswith("0 of ") for message in fitted.representations.values()):
+            text = f"No guest had use for the hints at {hints.label!r}, which were told with epsilon {hints.epsilon:g}."
+            warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=3)
+        local = {guest: message.local_epsilon for guest, message in fitted.representations.items()}
+        hinted = None if hints is None else (hints.party, hints.label, hints.epsilon)
+        if told := ledger.local(local, hinted):
             self.ledger_ = told
 
     def _whole_privacy(self) -> Privacy:
@@ -289,54 +298,22 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
     def _columns(self, table: Table, party: str) -> Table:
         return table.select(self._blocks[party].positions)
 
-    def _engine(self, guests: dict[str, Guest], table: Table, present: Present) -> LocalEngine:
+    def _hints(self, hinting: Hinting | Hints | None, label: NDArray[Any]) -> Hints | None:
+        """Return what the host tells guests of its labels; its noise is nobody's to repeat."""
+        return publish(label, hinting, self._task, self.host_) if isinstance(hinting, Hinting) else hinting
+
+    def _engine(
+        self, guests: dict[str, Guest], table: Table, present: Present, hints: Hints | None = None
+    ) -> LocalEngine:
         held = masks(present, guests, table.n_rows, self._owner)
-        return LocalEngine(guests, {name: self._columns(table, name) for name in guests}, held, self.n_jobs)
-
-    def _check_parameters(self, privacy: Privacy) -> None:
-        if privacy.epsilon is not None:
-            self._check_private(privacy)
-        check_counts("dim", self.dim, self._owner, optional=False)
-        check_counts("epochs", self.epochs, self._owner, optional=True)
-        check_counts("host_epochs", self.host_epochs, self._owner, optional=True)
-        check_noise(self._owner, "representation_noise", self.representation_noise)
-        if as_rounds(self.rounds, self._owner) and self.representation_noise:
-            wanted = "0 together with rounds, in which a row's values leave the guest many times and noise averages out"
-            raise parameter_error(self._owner, "representation_noise", wanted, self.representation_noise)
-        for learner in values(self.learner):
-            learners.make(learner, owner=self._owner)
-        hostmodels.make(self.model, self.recipe, None, self._owner)
-        encoding = codecs.find(self.bits, self._owner)
-        for given in values(self.bytes_per_row):
-            check_bytes_per_row(self._owner, given)
-            writing.check_bits(self._owner, encoding, given)
-        if self.bytes_total is not None and not isinstance(self.bytes_per_row, Mapping | None):
-            wanted = "left out, or by guest, beside bytes_total, which is shared out among all others"
-            raise parameter_error(self._owner, "bytes_per_row", wanted, self.bytes_per_row)
-        writing.check_bits(self._owner, encoding, self.bytes_total)
-        for name, limits in (("bytes_per_row", values(self.bytes_per_row)), ("bytes_total", [self.bytes_total])):
-            given = next((each for each in limits if each is not None), None)
-            if given is not None and (privacy.epsilon is not None or self.representation_noise or self.rounds):
-                wanted = "left out with noise, rounds or a privacy budget, whose values lie anywhere; give dim and bits"
-                raise parameter_error(self._owner, name, wanted, given)
-        for each in values(self.local_epsilon):
-            blurring.check_local(self._owner, each, encoding, **(vars(self) | {"epsilon": privacy.epsilon}))
-        pick_device(self.device, self._owner)
-
-    def _check_private(self, privacy: Privacy) -> None:
-        """Refuse what cannot go together with a budget."""
-        if self.rounds:
-            wanted = "0 with a privacy budget, as gradients of single rows would leave the host in every round"
-            raise parameter_error(self._owner, "rounds", wanted, self.rounds)
-        if self.representation_noise:
-            wanted = "0 with a privacy budget: its centre and radius are figures of private rows that nobody has priced"
-            raise parameter_error(self._owner, "representation_noise", wanted, self.representation_noise)
-        check_labels(privacy.target_bounds, self._task)
+        own = {name: self._columns(table, name) for name in guests}
+        return LocalEngine(guests, own, held, self.n_jobs, hints=hints)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the guests' representations out. What is saved are all parties' models, as they are together here."""
         state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("representations_", None)
+        for sent in ("representations_", "hints_"):
+            state.pop(sent, None)
         return state
 
     def __sklearn_tags__(self) -> Tags:
@@ -346,5 +323,5 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         private = self.epsilon is not None or getattr(self.privacy, "epsilon", None) is not None
-        tags.non_deterministic = bool(self.representation_noise) or self.local_epsilon is not None or private
+        tags.non_deterministic = any((self.representation_noise, self.local_epsilon, self.hints)) or private
         return tags

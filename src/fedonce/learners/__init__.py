@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fedonce.learners.base import Learner, NetworkLearner
     from fedonce.learners.cells import Cells
     from fedonce.learners.cooccurrence import Cooccurrence
+    from fedonce.learners.hinted import Hinted
     from fedonce.learners.nat import NAT
     from fedonce.learners.patches import Patches
     from fedonce.learners.pca import PCA
@@ -32,6 +33,7 @@ __all__ = [
     "Cells",
     "Cooccurrence",
     "Facts",
+    "Hinted",
     "Learner",
     "NetworkLearner",
     "Patches",
@@ -48,6 +50,7 @@ _HOME = {
     "Autoencoder": "autoencoder",
     "Cells": "cells",
     "Cooccurrence": "cooccurrence",
+    "Hinted": "hinted",
     "Learner": "base",
     "NAT": "nat",
     "NetworkLearner": "base",

@@ -51,6 +51,7 @@ LEARNERS: Registry[Any, Facts] = Registry(
         "cells": _ours("cells:Cells", Facts(trains=False)),
         "cooccurrence": _ours("cooccurrence:Cooccurrence", Facts(trains=False)),
         "quantiles": _ours("quantiles:Quantiles", Facts(trains=False, exports=True, readable=True)),
+        "hinted": _ours("hinted:Hinted", Facts()),
         "random": _ours("random:Random", Facts(trains=False, private=True, exports=True)),
     },
 )

@@ -72,6 +72,15 @@ class Failure(Refusal):
             raise self(f"it says of its rows {text[:40]!r}, which is no mechanism and epsilon that this program knows")
         return ("", None) if found is None else (found[1], float(found[2]))
 
+    def hints(self, header: dict[str, str]) -> str:
+        """Read with which epsilon labels were hinted at, and which label; empty: none were."""
+        text = header.get("hints", "")
+        if text and (
+            len(text) > 130 or not text.isprintable() or not re.fullmatch(r"(inf|\d{1,2}\.\d{1,17}) .+", text)
+        ):
+            raise self(f"it says of hints {text[:40]!r}, which is no epsilon and name of a label")
+        return text
+
     def naming(self, header: dict[str, str]) -> tuple[str, tuple[str, ...]]:
         """Read how rows are named, and how ids were made alike."""
         label, forms = header.get("ids", ""), header.get("normalised", "")

@@ -28,7 +28,7 @@ ROWS_LIMIT = 2**40
 DIM_LIMIT = 2**20
 MAX_DIM = 1024  # values per row that a receiver takes who has not asked for more
 _KEYS = ("run", "party", "rows", "n", "d", "bits", "learner", "noise", "note", "spent")
-_OPTIONAL = ("ids", "normalised", "model", "codec", "local")  # empty where they are missing
+_OPTIONAL = ("ids", "normalised", "model", "codec", "local", "hints")  # empty where they are missing
 
 
 def row_digest(n_rows: int, ids: NDArray[np.uint8] | None = None) -> str:
@@ -75,6 +75,8 @@ class Representation:
         Epsilon with which each row is told, and how: "privunit" or "subset"; None and empty: no such guarantee.
     spent : str or None
         What privacy was spent; None: no guarantee is given.
+    hints : str
+        With which epsilon labels were hinted at when the guest learnt, and which label (`Hints.stated`); empty: none were.
 
     >>> from fedonce import Guest
     >>> sent = Guest("shop", "pca", dim=2).learn(np.arange(60.0).reshape(20, 3)).to_bytes()
@@ -100,6 +102,7 @@ class Representation:
     spent: str | None = None
     local_epsilon: float | None = None
     mechanism: str = ""
+    hints: str = ""
 
     @classmethod
     def encode(cls, values: NDArray[np.float32], codec: Codec, party: str, **header: Any) -> Representation:
@@ -198,7 +201,7 @@ class Representation:
             "spent": self.spent or "none",
         }
         more = {"ids": self.naming, "normalised": ",".join(self.forms), "model": self.model, "codec": self.codec.name}
-        more["local"] = self._local
+        more |= {"local": self._local, "hints": self.hints}
         return header | {key: text for key, text in more.items() if text}, tensors
 
     @classmethod
@@ -314,6 +317,7 @@ def _decode(
         spent=None if header["spent"] == "none" else header["spent"],
         local_epsilon=local_epsilon,
         mechanism=mechanism,
+        hints=fail.hints(header),
     )
 
 

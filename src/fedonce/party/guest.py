@@ -18,10 +18,12 @@ from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
+from fedonce.learners.hinted import told_by
 from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
+from fedonce.messages.hints import Hints
 from fedonce.messages.representation import Representation, row_digest
-from fedonce.party import blurring, saving, saving_guest, storage, writing
+from fedonce.party import blurring, hinting, saving, saving_guest, storage, writing
 from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
 from fedonce.party.presence import held_rows
@@ -159,6 +161,7 @@ class Guest(GuestAttributes):
         progress: Progress | None = None,
         naming: Naming | None = None,
         noise_key: bytes | None = None,
+        hints: Hints | None = None,
     ) -> Representation:
         """Learn from the guest's training rows, without labels, and return the message for the host.
 
@@ -166,7 +169,7 @@ class Guest(GuestAttributes):
         `agreed` is what an alignment found: all rows serve the learning, and the agreed ones are sent. Without it all are.
         `progress` is told how far the learning is; where it has a folder, a learning that was killed goes on from there.
         `naming` says how this message names rows; None: as the guest was made. With `noise_key`, a secret of a guest that blurs
-        its values, each row that has an id gets the same noise each time.
+        its values, each row that has an id gets the same noise each time. `hints` are what the host has published of its labels.
         """
         own, naming = Table.of(table), naming or self.naming
         if not own.n_rows:
@@ -175,16 +178,18 @@ class Guest(GuestAttributes):
         preparation = copy.copy(self.preparation).fit(own)
         rows = preparation.transform(own)
         learner, device = copy.deepcopy(self.settings.learner), pick_device(self.device)
+        learner, hinted = hinting.taken(self.settings, learner, hints, own, mask, naming, agreed)
         rng, history = party_generator(self.random_state, self.name), list[Epoch]()
         with progress or Progress() as watching:
             if self.purse is None:
                 told = progress_for(learner.fit, watching) | coded_for(learner.fit, preparation.coded)
-                history = learner.fit(rows, self.dim, rng, device, **told)
+                history = learner.fit(rows, self.dim, rng, device, **told, **hinted)
             else:
                 watched = progress_for(learner.fit_private, watching)
                 learner.fit_private(rows, self.dim, rng, device, self.purse, **watched)
             used = naming_used(naming, self.learnt_naming)
-            self.adopt(GuestState(learner, preparation, history=history, learnt_naming=used))
+            stated = "" if hints is None else hints.stated
+            self.adopt(GuestState(learner, preparation, history=history, learnt_naming=used, hints=stated))
             values = self._fit_codec(rows, own.ids, noise_key)
             return self._send(own, values, mask, agreed, naming)
 
@@ -341,5 +346,8 @@ class Guest(GuestAttributes):
             **rows,
             **blurring.stated(self.noise),
             spent=None if self.purse is None else to_text(self.purse.spent),
-            note=f"dim lowered from {self.dim} to {dim}" if lowered else "",
+            note="; ".join(
+                filter(None, (told_by(self.learner), f"dim lowered from {self.dim} to {dim}" if lowered else ""))
+            ),
+            hints=self.state.hints,
         )

@@ -80,6 +80,8 @@ class GuestState:
         The learner's.
     learnt_naming : tuple or None
         How it named rows when it learnt; without the secret.
+    hints : str
+        With which epsilon labels were hinted at when it learnt, and which label; empty: none were.
     """
 
     learner: Learner
@@ -89,6 +91,7 @@ class GuestState:
     fine_tuning: FineTuning | None = None
     history: Sequence[Epoch] = ()
     learnt_naming: NamingUsed | None = None
+    hints: str = ""
 
     @classmethod
     def before_learning(cls, settings: GuestSettings) -> GuestState:

@@ -49,7 +49,8 @@ class Host(HostAttributes):
     task : str
         "classification" or "regression".
     recipe, epochs : optional
-        How the model "network" is built and trained ("default", "paper" or a `Recipe`), and epochs instead of the model's own.
+        How the model "network" is built and trained ("default", "large" for images, "paper" or a `Recipe`), and epochs
+        instead of the model's own.
     shape, random_state, device, run, purse, public
         As for `Guest`; messages of another run are refused. With a budget, the plan says how long the host trains.
     plan : Plan, optional

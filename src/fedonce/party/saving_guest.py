@@ -55,6 +55,8 @@ def content(guest: GuestSettings, state: GuestState, leaving: Mapping[str, bytes
         "reading": None if guest.reading is None else guest.reading.to_json(),
         "naming": None if naming is None else {"form": naming[0], "forms": list(naming[1])},
     }
+    if state.hints:
+        settings["hints"] = state.hints
     if guest.bytes_per_row is not None:
         settings["bytes_per_row"] = float(guest.bytes_per_row)
     weights = _weights(state, state.codec)
@@ -114,7 +116,15 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
         None if noise is None else _blur(noise, weights),
         fine_tuning=_fine_tuning(settings["tuned"], preparation, guest.dim, weights),
         learnt_naming=None if naming is None else (naming["form"], tuple(naming["forms"])),
+        hints=_hints(settings.get("hints", "")),
     )
+
+
+def _hints(text: object) -> str:
+    """Return what a folder says of hints, which its messages repeat."""
+    if not isinstance(text, str) or len(text) > 130:
+        raise ValueError("what it says of hints cannot be read")
+    return text
 
 
 def _blur_settings(blur: Blur | None) -> dict[str, Any] | None:

@@ -39,7 +39,8 @@ CALIBRATED = 3  # of a host whose probabilities would be others to a program tha
 CODED = 4  # of a guest whose messages are coded: a program that does not know how would write others
 OWN_TREES = 5  # of a host with trees of own columns: one that does not know them would predict other numbers for gaps
 LOCAL = 6  # of a guest that tells rows with an epsilon: one that does not know of it would send them as they are
-READABLE = (1, 2, 3, 4, 5, 6)  # 1: without the files that leave
+HINTED = 7  # of a guest that learnt with hints: its messages say so
+READABLE = (1, 2, 3, 4, 5, 6, 7)  # 1: without the files that leave
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 2**24  # bytes; a line per message, and 16 MiB are some fifty thousand of them
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
@@ -66,6 +67,8 @@ class Stored:
     @property
     def version(self) -> int:
         """The oldest version of the format that can say it."""
+        if "hints" in self.settings:
+            return HINTED
         if "noise.key" in self.weights:
             return LOCAL
         if self.kind == "host" and any(name.rpartition(".")[2] == "own_share" for name in self.weights):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
 from fedonce.errors import MessageError
@@ -17,6 +18,7 @@ from fedonce.privacy.events import Event, Gaussian, Local, SampledGaussian
 
 NOMINAL = "nominal epsilon"  # the mark of what was made without a sound guarantee
 LOCAL = "each row's values"
+HINTS = "hints at {label!r}"
 EVENTS_LIMIT = 16  # events of one party in a message
 STEPS_LIMIT = 2 * 10**6  # of one event: the paper's longest training on a million rows has 1.3 million
 ALL_STEPS_LIMIT = 5 * 10**6  # of all events together: seconds to price
@@ -128,9 +130,16 @@ class Ledger:
         return "\n".join([*lines, total])
 
 
-def local(epsilons: Mapping[str, float | None]) -> Ledger | None:
-    """Return the ledger of parties that tell each row with an epsilon of its own; None: none does. What is pure has delta 0."""
+def local(epsilons: Mapping[str, float | None], hinted: tuple[str, str, float] | None = None) -> Ledger | None:
+    """Return the ledger of parties that tell each row with an epsilon of its own; None: none does. What is pure has delta 0.
+
+    `hinted` is who hinted at which label, with which epsilon; an infinite one is of a label that may travel, and costs nothing.
+    """
     lines = [Entry(party, LOCAL, Local(epsilon)) for party, epsilon in epsilons.items() if epsilon is not None]
+    if hinted is not None:
+        party, label, epsilon = hinted
+        what = HINTS.format(label=label) + ("" if isfinite(epsilon) else ", as it is")
+        lines.append(Entry(party, what, Local(epsilon) if isfinite(epsilon) else None))
     return Ledger(0.0, "pure", "simple", lines) if lines else None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
@@ -82,3 +83,28 @@ class LabelLoss(ClosedFormLoss):
         odds -= self.smoothing / outputs.shape[1]
         odds[own] -= 1 - self.smoothing
         return odds, float((np.log(sums[:, 0]) - wanted).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class HintLoss(ClosedFormLoss):
+    """Cross-entropy where targets are answers of randomised response: the chance of the answer, by what is held of the class.
+
+    `told` has the probability of each answer (columns) for each class (rows). Outputs that lower this loss are those of the true
+    classes, as far as rows tell them: the noise of the answers is accounted for and not learnt (Patrini et al., 2017).
+    """
+
+    told: NDArray[np.float64]
+
+    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each row."""
+        told = torch.from_numpy(self.told).to(outputs.device, outputs.dtype)
+        chance = (F.softmax(outputs, dim=1) * told.T[targets]).sum(dim=1)
+        return -torch.log(chance.clamp(min=torch.finfo(outputs.dtype).tiny))
+
+    def slopes(self, outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[Any], float]:
+        """Return what is held of the classes, less what is held of them once the answer is known."""
+        odds: NDArray[Any] = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        odds /= odds.sum(axis=1, keepdims=True)
+        joint = odds * self.told.T[targets].astype(outputs.dtype)
+        chance = np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(outputs.dtype).tiny)
+        return odds - joint / chance, float(-np.log(chance).sum())

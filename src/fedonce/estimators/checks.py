@@ -1,0 +1,62 @@
+"""Which parameters of an estimator cannot be, or cannot go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fedonce import hostmodels, learners
+from fedonce.errors import parameter_error
+from fedonce.messages import codecs
+from fedonce.party import blurring, check_labels, check_noise, writing
+from fedonce.party.checks import check_bytes_per_row
+from fedonce.party.parameters import check_counts, values
+from fedonce.privacy.settings import Privacy
+from fedonce.rounds.settings import as_rounds
+from fedonce.training.loop import pick_device
+
+
+def check_parameters(given: Any, owner: str, task: str, privacy: Privacy) -> None:
+    """Raise where the parameters of an estimator cannot be, or cannot go together."""
+    if privacy.epsilon is not None:
+        _check_private(given, owner, task, privacy)
+    check_counts("dim", given.dim, owner, optional=False)
+    check_counts("epochs", given.epochs, owner, optional=True)
+    check_counts("host_epochs", given.host_epochs, owner, optional=True)
+    check_noise(owner, "representation_noise", given.representation_noise)
+    if as_rounds(given.rounds, owner) and given.representation_noise:
+        wanted = "0 together with rounds, in which a row's values leave the guest many times and noise averages out"
+        raise parameter_error(owner, "representation_noise", wanted, given.representation_noise)
+    for learner in values(given.learner):
+        learners.make(learner, owner=owner)
+    hostmodels.make(given.model, given.recipe, None, owner)
+    encoding = codecs.find(given.bits, owner)
+    for most in values(given.bytes_per_row):
+        check_bytes_per_row(owner, most)
+        writing.check_bits(owner, encoding, most)
+    if given.bytes_total is not None and not isinstance(given.bytes_per_row, Mapping | None):
+        wanted = "left out, or by guest, beside bytes_total, which is shared out among all others"
+        raise parameter_error(owner, "bytes_per_row", wanted, given.bytes_per_row)
+    writing.check_bits(owner, encoding, given.bytes_total)
+    for name, limits in (("bytes_per_row", values(given.bytes_per_row)), ("bytes_total", [given.bytes_total])):
+        most = next((each for each in limits if each is not None), None)
+        if most is not None and (privacy.epsilon is not None or given.representation_noise or given.rounds):
+            wanted = "left out with noise, rounds or a privacy budget, whose values lie anywhere; give dim and bits"
+            raise parameter_error(owner, name, wanted, most)
+    for each in values(given.local_epsilon):
+        blurring.check_local(owner, each, encoding, **(vars(given) | {"epsilon": privacy.epsilon}))
+    if given.hints is not None and (privacy.epsilon is not None or given.rounds or any(values(given.local_epsilon))):
+        wanted = "None with rounds, local_epsilon or a privacy budget: what guests learn from hints is not priced there"
+        raise parameter_error(owner, "hints", wanted, given.hints)
+    pick_device(given.device, owner)
+
+
+def _check_private(given: Any, owner: str, task: str, privacy: Privacy) -> None:
+    """Refuse what cannot go together with a budget."""
+    if given.rounds:
+        wanted = "0 with a privacy budget, as gradients of single rows would leave the host in every round"
+        raise parameter_error(owner, "rounds", wanted, given.rounds)
+    if given.representation_noise:
+        wanted = "0 with a privacy budget: its centre and radius are figures of private rows that nobody has priced"
+        raise parameter_error(owner, "representation_noise", wanted, given.representation_noise)
+    check_labels(privacy.target_bounds, task)

@@ -1,0 +1,290 @@
+"""Hints: what a host tells guests of its labels before they learn, and which hint a guest has for each of its rows."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedonce.errors import InputError, MessageError, parameter_error
+from fedonce.learners.hinted import Hinted, Told
+from fedonce.messages.hints import MOST_CLASSES, Hints, is_label
+from fedonce.messages.representation import row_digest
+from fedonce.party.labels import Labels
+from fedonce.privacy import response
+from fedonce.privacy.noise import uniforms_by_name
+from fedonce.rows.ids import Ids, Naming, keys_of, locate, normalise, repeated
+
+if TYPE_CHECKING:
+    from fedonce.data.table import Table
+    from fedonce.learners.base import Learner
+    from fedonce.party.guest_state import GuestSettings
+    from fedonce.rows.alignment import AgreedRows
+
+KEY_BYTES = 32
+NO_HINT = -1
+BINS = 10  # of numbers between public bounds, where nobody says otherwise
+LEAST_EPSILON, MOST_EPSILON = 0.01, 50.0
+
+
+@dataclass(frozen=True)
+class Hinting:
+    """How a host hints at its labels.
+
+    Parameters
+    ----------
+    epsilon : float
+        With which each label is told, by randomised response. Infinite: the label may travel as it is, which `label` must
+        then name: it is not the one that is to be predicted, but last year's, a coarser one, a public stand-in.
+    edges : sequence of float, optional
+        Of numbers: between which of them the bins lie. They are published, so they must be public knowledge.
+    label : str
+        What the label is called in the file, in the guests' messages and in the ledger.
+
+    Examples
+    --------
+    >>> Hinting(2.0, edges=(10_000, 50_000))
+    Hinting(epsilon=2.0, edges=(10000.0, 50000.0), label='label')
+    """
+
+    epsilon: float
+    edges: Sequence[float] | None = None
+    label: str = "label"
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.epsilon, int | float | np.number) and not isinstance(self.epsilon, bool)
+        if not number or not (LEAST_EPSILON <= self.epsilon <= MOST_EPSILON or self.epsilon == math.inf):
+            wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}, or infinite for a label that may travel"
+            raise parameter_error("Hinting", "epsilon", wanted, self.epsilon)
+        if not is_label(self.label):
+            raise parameter_error("Hinting", "label", "printable text of 1 to 100 bytes", self.label)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        if self.edges is not None:
+            object.__setattr__(self, "edges", _checked_edges(self.edges))
+
+    def codes(
+        self, label: ArrayLike, task: str, host: str, public: NDArray[Any] | None = None
+    ) -> tuple[NDArray[Any], int]:
+        """Return each row's class as a number, and how many classes there are."""
+        values = np.asarray(label)
+        labels = Labels(host, task, public if task == "classification" else None)
+        if self.edges is not None:
+            labels = Labels(host, "regression")
+            labels.check(values, len(values))
+            return np.searchsorted(np.asarray(self.edges), values.astype(np.float64), side="right"), len(self.edges) + 1
+        if task == "regression":
+            raise InputError(
+                "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)), or for an estimator target_bounds "
+                f"(low, high), between which {BINS} even bins are taken.",
+                parameter="edges",
+            )
+        targets = labels.targets(values, len(values))
+        assert targets.classes is not None
+        if len(targets.classes) > MOST_CLASSES:
+            raise InputError(
+                f"The labels have {len(targets.classes)} classes, and {MOST_CLASSES} at most can be hinted."
+            )
+        return targets.values, len(targets.classes)
+
+
+def _checked_edges(edges: Sequence[float]) -> tuple[float, ...]:
+    try:
+        made = tuple(float(edge) for edge in edges)
+    except (TypeError, ValueError):
+        made = ()
+    ascending = all(low < high for low, high in pairwise(made))
+    if not 1 <= len(made) < MOST_CLASSES or not ascending or not all(map(math.isfinite, made)):
+        wanted = f"1 to {MOST_CLASSES - 1} finite numbers, ascending"
+        raise parameter_error("Hinting", "edges", wanted, edges)
+    return made
+
+
+def as_hinting(given: object, owner: str, task: str, bounds: Any = None) -> Hinting | Hints | None:
+    """Return how to hint from what a user gives: an epsilon, a `Hinting`, ready `Hints`; None: not at all."""
+    if given is None or isinstance(given, Hints):
+        return given
+    if isinstance(given, bool) or not isinstance(given, int | float | np.number | Hinting):
+        raise parameter_error(owner, "hints", "an epsilon, a Hinting, Hints or None", given)
+    made = given if isinstance(given, Hinting) else Hinting(float(given))
+    if math.isinf(made.epsilon) and made.label == "label":
+        wanted = "finite, or a Hinting with the name (label) of another label, which may travel as it is"
+        raise parameter_error(owner, "hints", wanted, given)
+    if task == "regression" and made.edges is None and bounds is not None:
+        low, high = bounds
+        return replace(made, edges=tuple(np.linspace(float(low), float(high), BINS + 1)[1:-1]))
+    return made
+
+
+def publish(
+    label: ArrayLike,
+    hinting: Hinting,
+    task: str = "classification",
+    party: str = "host",
+    run: str = "local",
+    ids: Ids | None = None,
+    naming: Naming | None = None,
+    key: bytes | None = None,
+    public: NDArray[Any] | None = None,
+    agreed: AgreedRows | None = None,
+) -> Hints:
+    """Return the host's hints at its labels, one per row.
+
+    Parameters
+    ----------
+    label : array of shape (n,)
+        The labels.
+    hinting : Hinting
+        With which epsilon, and in which bins.
+    task : str
+        "classification" or "regression".
+    party, run : str
+        The host's name, and the training that hints are for.
+    ids, naming
+        The rows' ids, and how the file names rows by them; without ids rows are in an agreed order.
+    key : bytes, optional
+        The host's secret. With the same key the same label of the same row is told alike however often it is asked for, so
+        that there is nothing to average. None: drawn from the operating system, and forgotten.
+    public : array, optional
+        The classes, by public knowledge; None: those that there are.
+    agreed : AgreedRows, optional
+        What an alignment with a guest found: hints are then for that guest, in the agreed order and without ids.
+    """
+    if ids is None and (naming is not None or agreed is not None):
+        raise InputError(
+            "Hints name rows by ids, and the table has none; say which column has them (id).", parameter="id"
+        )
+    codes, classes = hinting.codes(label, task, party, public)
+    secret = secrets.token_bytes(KEY_BYTES) if key is None else key
+    # Without ids a row is known by its place. The label is part of the name: another label gets an answer of its own.
+    names = (f"row {place}" for place in range(len(codes))) if ids is None else iter(ids)
+    which = f"hint\n{hinting.label}\n{classes}\n{hinting.edges}\n{hinting.epsilon!r}"
+    known = (
+        f"{which}\n{code}\n{name}".encode("utf-8", "surrogatepass") for name, code in zip(names, codes, strict=True)
+    )
+    told = response.answers(codes, classes, hinting.epsilon, uniforms_by_name(secret, known, 2)).astype(np.uint8)
+    edges = None if hinting.edges is None else np.asarray(hinting.edges, np.float64)
+    order, named = _order(len(told), ids, naming, agreed, run)
+    return Hints(
+        party,
+        hinting.label,
+        classes,
+        hinting.epsilon,
+        told if order is None else told[order],
+        run=run,
+        edges=edges,
+        **named,
+    )
+
+
+def _order(
+    n_rows: int, ids: Ids | None, naming: Naming | None, agreed: AgreedRows | None, run: str
+) -> tuple[NDArray[Any] | None, dict[str, Any]]:
+    """Return in which order hints leave (None: the table's), and how the file names their rows."""
+    if ids is None:
+        return None, {"rows": row_digest(n_rows)}
+    if agreed is not None:
+        places = agreed.positions(normalise(ids, agreed.forms), None if naming is None else naming.secret)
+        if (places < 0).any():
+            raise InputError(
+                f"The table lacks rows that were agreed with {agreed.guest!r}; give the one that was aligned."
+            )
+        return places, {"rows": agreed.digest}
+    naming = naming or Naming()
+    keys = naming.keys(ids, run)
+    order = np.lexsort(keys.T[::-1])  # the order of keys says nothing, that of the table might
+    named = {"rows": row_digest(len(keys), keys[order]), "ids": keys[order]}
+    return order, named | {"naming": naming.label, "forms": naming.forms}
+
+
+def taken(
+    guest: GuestSettings,
+    learner: Learner,
+    hints: Hints | None,
+    own: Table,
+    mask: NDArray[np.bool_] | None,
+    naming: Naming | None,
+    agreed: AgreedRows | None,
+) -> tuple[Learner, dict[str, Any]]:
+    """Return the learner of a guest that may have hints, and what its `fit` is told beside the rows."""
+    if hints is None:
+        return learner, {}
+    if guest.purse is not None or guest.local_epsilon is not None:
+        which = "purse" if guest.purse is not None else "local_epsilon"
+        wanted = "left out with hints: an encoder that learns from hints looks at rows in ways that nobody has priced"
+        raise parameter_error("Guest", which, wanted, "one")
+    answers = hints_of(hints, own, mask, naming, agreed, guest.name, guest.run)
+    return Hinted.around(learner), {"told": Told(answers, hints.classes, hints.epsilon)}
+
+
+def hints_of(
+    hints: Hints,
+    own: Table,
+    mask: NDArray[np.bool_] | None,
+    naming: Naming | None,
+    agreed: AgreedRows | None,
+    guest: str,
+    run: str,
+) -> NDArray[np.int64]:
+    """Return the class that hints tell of each of a guest's rows; `NO_HINT` where they tell none.
+
+    `mask` says which of the agreed rows the guest has, `naming` and `agreed` how it names rows, as for its message.
+    """
+    if hints.run != run:
+        raise _refused(hints, f"they belong to run {hints.run!r}, this is run {run!r}")
+    if own.ids is None:
+        return _by_position(hints, own.n_rows, mask)
+    if hints.ids is None:
+        return _by_agreement(hints, own.ids, naming, agreed, guest)
+    return _by_ids(hints, own.ids, hints.ids, naming)
+
+
+def _by_position(hints: Hints, n_rows: int, mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    expected = n_rows if mask is None else len(mask)
+    if hints.ids is not None:
+        raise _refused(
+            hints, "they name rows by ids, and the guest's table has none; say which column has them (id)", "id"
+        )
+    if hints.n_rows != expected or hints.rows != row_digest(expected):
+        raise _refused(hints, f"they are about {hints.n_rows} rows, and the agreed ones are {expected}")
+    told = hints.answers.astype(np.int64)
+    return told if mask is None else told[mask]
+
+
+def _by_ids(hints: Hints, ids: Ids, keys: NDArray[np.uint8], naming: Naming | None) -> NDArray[np.int64]:
+    secret = None if naming is None else naming.secret
+    if hints.naming.startswith("keyed"):
+        if naming is None or hints.naming != naming.label:
+            raise _refused(hints, "their ids are hashed with a secret; give the same to the guest (secret)", "secret")
+    elif secret is not None:
+        raise _refused(hints, f"their ids are {hints.naming}, made without the secret; let the host use it", "secret")
+    if repeated(keys) is not None:
+        raise _refused(hints, "they tell two classes of the same row")
+    found = locate(keys_of(hints.naming, ids, secret, hints.run, hints.forms), keys)
+    if not (found >= 0).any():
+        raise _refused(
+            hints, "none of their ids is in the guest's table; see that ids are written alike (forms)", "forms"
+        )
+    told = np.full(len(ids), NO_HINT, np.int64)
+    told[found >= 0] = hints.answers[found[found >= 0]]
+    return told
+
+
+def _by_agreement(
+    hints: Hints, ids: Ids, naming: Naming | None, agreed: AgreedRows | None, guest: str
+) -> NDArray[np.int64]:
+    if agreed is None or agreed.digest != hints.rows or agreed.guest != guest or len(agreed.keys) != hints.n_rows:
+        raise _refused(hints, "they have no ids, and are not about rows that were agreed with this guest", "agreed")
+    places = agreed.positions(normalise(ids, agreed.forms), None if naming is None else naming.secret)
+    told = np.full(len(ids), NO_HINT, np.int64)
+    told[places[places >= 0]] = hints.answers[places >= 0]
+    return told
+
+
+def _refused(hints: Hints, why: str, *parameters: str) -> MessageError:
+    return MessageError(f"The hints of party {hints.party!r} are refused: {why}.", parameter=parameters)
