@@ -333,7 +333,7 @@ class Guest(GuestAttributes):
         """Put values into a message, written by the codec that was frozen when the guest learnt."""
         assert self.codec is not None
         dim = self.codec.decoded_dim(values.shape[1])
-        lowered = dim < self.dim and self.settings.bytes_per_row is None
+        lowered = f"dim lowered from {self.dim} to {dim}" if dim < self.dim and not self.settings.bytes_per_row else ""
         rows.setdefault("rows", row_digest(len(values) if present is None else len(present)))
         return Representation.encode(
             values,
@@ -346,8 +346,6 @@ class Guest(GuestAttributes):
             **rows,
             **blurring.stated(self.noise),
             spent=None if self.purse is None else to_text(self.purse.spent),
-            note="; ".join(
-                filter(None, (told_by(self.learner), f"dim lowered from {self.dim} to {dim}" if lowered else ""))
-            ),
+            note="; ".join(filter(None, (told_by(self.learner), lowered))),
             hints=self.state.hints,
         )

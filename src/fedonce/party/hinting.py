@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedonce.errors import InputError, MessageError, parameter_error
-from fedonce.learners.hinted import Hinted, Told
+from fedonce.learners.hint_encoder import Told
+from fedonce.learners.hinted import Hinted
 from fedonce.messages.hints import MOST_CLASSES, Hints, is_label
 from fedonce.messages.representation import row_digest
 from fedonce.party.labels import Labels

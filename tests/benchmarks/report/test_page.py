@@ -21,9 +21,10 @@ def test_every_experiment_has_its_section_and_every_picture_is_there():
         "datasets",
         "defaults",
         "digits",
+        "hint_shares",
         "learners",
         "overlap",
-    }  # of README.md, docs/learners.md, docs/message.md and docs/datasets.md
+    }  # of README.md, docs/learners.md, docs/message.md, docs/hints.md and docs/datasets.md
     assert set(page.SECTIONS) | tables == {path.stem for path in FOLDER.glob("*.toml")}
     text = page.report()
     pictures = re.findall(r"\]\((results/[^)]+\.png)\)", text)
