@@ -76,7 +76,7 @@ class Failure(Refusal):
         """Read with which epsilon labels were hinted at, and which label; empty: none were."""
         text = header.get("hints", "")
         if text and (
-            len(text) > 130 or not text.isprintable() or not re.fullmatch(r"(inf|\d{1,2}\.\d{1,17}) .+", text)
+            len(text) > 130 or not text.isprintable() or not re.fullmatch(r"(inf|\d{1,2}\.\d{1,20}) .+", text)
         ):
             raise self(f"it says of hints {text[:40]!r}, which is no epsilon and name of a label")
         return text

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.learners.hinted import Hinted, Told
-from fedonce.messages.hints import MOST_CLASSES, Hints, is_label
+from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints, is_label
 from fedonce.messages.representation import row_digest
 from fedonce.party.labels import Labels
 from fedonce.privacy import response
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 NO_HINT = -1
 BINS = 10  # of numbers between public bounds, where nobody says otherwise
-LEAST_EPSILON, MOST_EPSILON = 0.01, 50.0
 
 
 @dataclass(frozen=True)
@@ -158,6 +157,11 @@ def publish(
     if ids is None and (naming is not None or agreed is not None):
         raise InputError(
             "Hints name rows by ids, and the table has none; say which column has them (id).", parameter="id"
+        )
+    if ids is None and key is not None:
+        # By places, the rows of two tables would have noise in common: who knows one row's label would learn the other's.
+        raise InputError(
+            "Hints that are the same each time (key) need rows with ids; say which column has them (id).", parameter="id"
         )
     codes, classes = hinting.codes(label, task, party, public)
     secret = secrets.token_bytes(KEY_BYTES) if key is None else key
