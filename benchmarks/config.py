@@ -24,6 +24,8 @@ class Config:
         How guests learn.
     model : str
         What the host learns with: a name of `fedonce.hostmodels`.
+    recipe : str or None
+        How a network of the host is built and trained, by name; None: as `settings` says.
     members : int
         Networks of the host that are trained alike, their outputs averaged.
     dim, bits : int
@@ -44,6 +46,10 @@ class Config:
         Scale of the Gaussian noise on representations.
     local_epsilon : float or None
         Epsilon with which guests tell each row.
+    hints : float or None
+        Epsilon with which the host hints at its labels; numbers by ten even bins between public bounds. Infinite: as they are.
+    hint_share : float or None
+        The part of the values that is learnt by hints; None: what guests find best.
     absent : int
         So many guests, drawn by the seed, do not answer, neither in training nor in prediction.
     late : int
@@ -71,6 +77,7 @@ class Config:
     settings: str = "ours"
     learner: str = "auto"
     model: str = "network"
+    recipe: str | None = None
     members: int = 1
     dim: int = 8
     bits: int = 8
@@ -84,6 +91,8 @@ class Config:
     federated: bool = True
     noise: float = 0.0
     local_epsilon: float | None = None
+    hints: float | None = None
+    hint_share: float | None = None
     absent: int = 0
     late: int = 0
     validate: bool = True
@@ -104,6 +113,8 @@ class Config:
             raise InputError(f"'learner' must be one of {', '.join(LEARNERS)}. Got {self.learner!r}.")
         if self.model not in HOST_MODELS:
             raise InputError(f"'model' must be one of {', '.join(HOST_MODELS)}. Got {self.model!r}.")
+        if self.recipe not in (None, "default", "large", "paper"):
+            raise InputError(f"'recipe' must be 'default', 'large' or 'paper'. Got {self.recipe!r}.")
         for name in ("bits", "split_bits"):
             if getattr(self, name) not in BITS:
                 raise InputError(f"{name!r} must be one of {', '.join(map(str, BITS))}. Got {getattr(self, name)!r}.")
@@ -114,7 +125,7 @@ class Config:
         for name in ("host_epochs", "guest_epochs"):
             self._check(name, int | None, lambda value: value is None or value >= 1, "a positive integer")
         self._check("epochs", int | float | None, lambda value: value is None or value > 0, "a positive number")
-        for name in ("epsilon", "delta", "bytes_per_row", "bytes_total", "local_epsilon"):
+        for name in ("epsilon", "delta", "bytes_per_row", "bytes_total", "local_epsilon", "hints", "hint_share"):
             self._check(name, int | float | None, lambda value: value is None or value > 0, "a number above 0")
         for name in ("absent", "late"):
             self._check(name, int, lambda value: value >= 0, "an integer of at least 0")

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import public
 from benchmarks.config import Config
 from benchmarks.methods import settings
 from benchmarks.problem import Problem, Result, clocked
-from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, Pixels
+from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, Hinting, Pixels
+from fedonce.party.hinting import BINS
 
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
@@ -50,10 +52,22 @@ def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any]
         bytes_total=config.bytes_total if len(parties) > 1 else None,
         representation_noise=config.noise,
         local_epsilon=config.local_epsilon,
+        hints=_hints(problem, config, seed) if len(parties) > 1 else None,
         device=config.device,
         random_state=seed,
         validate=config.model == "auto",  # the default, as users get it; of the others the training alone is timed
     )
+
+
+def _hints(problem: Problem, config: Config, seed: int) -> Hinting | None:
+    """Return how the host hints at its labels: at numbers by even bins between public bounds."""
+    if config.hints is None:
+        return None
+    bins = None
+    if not problem.classes:
+        low, high = problem.data.target_range(seed)  # a problem's labels are scaled by it
+        bins = (np.linspace(*public.target_bounds(problem.data), BINS + 1)[1:-1] - low) / (high - low)
+    return Hinting(config.hints, bins, label="the label")
 
 
 def _run(problem: Problem, model: Any) -> Result:
@@ -67,5 +81,10 @@ def _run(problem: Problem, model: Any) -> Result:
         model.traffic_.bytes,
         seconds=clock.seconds,
         cpu=clock.cpu,
-        detail={"learners": sorted(set(model.learners_.values())), "test_rows": len(problem.y_test)},
+        detail={"learners": sorted(set(model.learners_.values())), "test_rows": len(problem.y_test)} | _by_hints(model),
     )
+
+
+def _by_hints(model: Any) -> dict[str, Any]:
+    """Return what guests' messages say of hints, where there were any."""
+    return {} if model.hints_ is None else {"notes": [message.note for message in model.representations_.values()]}

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.config import Config
 from benchmarks.problem import Problem
 from fedonce import NCF, Recipe, presets
-from fedonce.learners import make
+from fedonce.learners import Hinted, make
 
 # MovieLens: embeddings, as nothing else tells one user from another; few epochs, as they soon know the ratings by heart.
 IDS = Recipe(network=NCF((32, 32), (128,), dropout=0.3), epochs=6, batch=512, weight_decay=0.0)
@@ -33,6 +33,8 @@ def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
     """Return how the host trains; `combine`: where one party holds every column."""
     if config.settings == "paper":
         return preset(problem)["recipe"]
+    if config.recipe is not None:
+        return config.recipe
     if config.model != "network":
         return "default"  # a recipe is the network's
     if problem.data.name == "movielens":
@@ -42,6 +44,8 @@ def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
 
 def learner(problem: Problem, config: Config, guest: str) -> Any:
     """Return how a guest learns."""
+    if config.hint_share is not None:
+        return Hinted(base=config.learner, epochs=config.guest_epochs, share=config.hint_share)
     if config.settings != "paper":
         return make(config.learner, config.guest_epochs, bytes_per_row=config.bytes_per_row)
     found = preset(problem)["learner"]

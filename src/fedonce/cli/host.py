@@ -45,7 +45,7 @@ class FittingOptions:
         Training(help=f"{', '.join(BY_NAME)}; or one of another package. Default: auto. With --refit: as before."),
     ] = None
     recipe: Annotated[
-        str | None, Training(help="How to train a network: default or paper. With --refit: as before.")
+        str | None, Training(help="How to train a network: default, large (images) or paper. With --refit: as before.")
     ] = None
     epochs: Annotated[int | None, Training(help="Default: the recipe's own. With --refit: as before.", min=1)] = None
     seed: Annotated[

@@ -40,7 +40,7 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     host_epochs : int, default=None
         Overrides the host model's own.
     recipe : str or Recipe, default="default"
-        How the model "network" is built and trained: "default", "paper" or an object.
+        How the model "network" is built and trained: "default", "large" (images: a larger network), "paper" or an object.
     model : str, HostModel or estimator, default="auto"
         The host's model: a name of `fedonce.hostmodels.HOST_MODELS` (docs/host-models.md), an object, or a classifier of
         scikit-learn. "auto": trees, and networks where they pay, weighed on rows held back; the network for images, rounds, a

@@ -75,7 +75,7 @@ KEYS = {
     "columns": _COLUMNS,
     "drop": _COLUMNS,
     "types": TABLE,
-    "recipe": one_of("default", "paper"),
+    "recipe": one_of("default", "large", "paper"),
     "host_epochs": _EPOCHS,
     "model": NAME,
     "weight": TEXT,

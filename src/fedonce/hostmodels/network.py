@@ -13,7 +13,7 @@ from fedonce.hostmodels.recipe import Recipe
 from fedonce.system.former import moved_names
 from fedonce.training.loop import Rows, apply
 from fedonce.training.losses import LabelLoss
-from fedonce.training.networks import Standardise, code_sizes, encoder, mlp
+from fedonce.training.networks import Standardise, code_sizes, encoder, mlp, shifted
 from fedonce.training.problem import Problem
 from fedonce.training.randomness import torch_seeded
 from fedonce.training.settings import Epoch
@@ -117,7 +117,8 @@ def stated(model: AggregationModel, examples: Examples, recipe: Recipe, device: 
         weight = torch.from_numpy(examples.weight).to(device, torch.get_default_dtype())
 
     def change(own: Tensor, values: Tensor, present: Tensor) -> list[Tensor]:
-        return [own, values, drop_guests(present, recipe.guest_dropout)]
+        moved = shifted(own, recipe.shift) if recipe.shift and own.ndim == 4 else own
+        return [moved, values, drop_guests(present, recipe.guest_dropout)]
 
     return Problem(model, inputs, target, LabelLoss(recipe.smoothing), "the recipe", weight=weight, change=change)
 

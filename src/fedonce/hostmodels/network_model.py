@@ -36,7 +36,7 @@ class NetworkModel(HostModel):
     Parameters
     ----------
     recipe : str or Recipe
-        "default", "paper", or one's own.
+        "default", "large" (images: a larger network), "paper", or one's own.
     epochs : int, optional
         Overrides the recipe's own.
     """

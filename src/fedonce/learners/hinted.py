@@ -227,6 +227,13 @@ class Hinted(NetworkLearner):
             self.fitted().eval()
 
 
+def told_by(learner: Learner) -> str:
+    """Return how many of a learner's values are by hints, for its messages; empty where it is no such learner."""
+    return (
+        f"{learner.hinted_} of {learner.hinted_ + learner.rest_} values by hints" if isinstance(learner, Hinted) else ""
+    )
+
+
 class _Noise(nn.Module):
     """Noise of one scale on values while they are trained, and none later."""
 

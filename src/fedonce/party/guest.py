@@ -18,6 +18,7 @@ from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
+from fedonce.learners.hinted import told_by
 from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
 from fedonce.messages.hints import Hints
@@ -338,6 +339,8 @@ class Guest(GuestAttributes):
             **rows,
             **blurring.stated(self.noise),
             spent=None if self.purse is None else to_text(self.purse.spent),
-            note=f"dim lowered from {self.dim} to {dim}" if lowered else "",
+            note="; ".join(
+                filter(None, (f"dim lowered from {self.dim} to {dim}" if lowered else "", told_by(self.learner)))
+            ),
             hints=self.state.hints,
         )

@@ -49,7 +49,7 @@ class Host(HostAttributes):
     task : str
         "classification" or "regression".
     recipe : str or Recipe
-        Of the model "network": "default", "paper", or one's own.
+        Of the model "network": "default", "large" (images: a larger network), "paper", or one's own.
     epochs : int, optional
         Overrides the model's own.
     shape, random_state, device, run
