@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedonce import AgreedRows, Guest, Hinting, Hints, InputError, MessageError, Naming
+from fedonce import AgreedRows, FedOnceError, Guest, Hinting, Hints, InputError, MessageError, Naming, Representation
 from fedonce.data.table import Table
 from fedonce.learners import Hinted
 from fedonce.messages.representation import row_digest
+from fedonce.party import storage
 from fedonce.party.hinting import NO_HINT, as_hinting, hints_of, publish, taken
 from fedonce.rows import alignment
 from tests.conftest import make_table
@@ -244,3 +246,67 @@ class TestOfAGuest:
         guest = Guest("shop", "pca", 3, local_epsilon=4.0)
         with pytest.raises(InputError, match="'local_epsilon' parameter of Guest must be left out with hints"):
             guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
+
+
+class TestLearning:
+    """A guest that learns with hints says so: in its messages, and where it is kept."""
+
+    def made(self, epsilon=0.1 / 7, label="repaid"):
+        guest = Guest("shop", "pca", 3)
+        return guest, guest.learn(shop(), hints=publish(LABELS, Hinting(epsilon, label=label)))
+
+    def test_messages_say_so(self):
+        guest, message = self.made()
+        assert message.hints == f"{0.1 / 7!r} repaid"
+        assert Representation.from_bytes(message.to_bytes()).hints == message.hints
+        assert guest.represent(shop()).hints == message.hints
+        assert message.learner == "hinted"
+        assert "values by hints" in message.note
+
+    def test_without_hints_nothing_is_said(self):
+        message = Guest("shop", "pca", 3).learn(shop())
+        assert message.hints == ""
+        assert b"hints" not in message.to_bytes()
+
+    def test_a_guest_that_learns_again_without_hints_says_so(self):
+        guest, _ = self.made()
+        assert guest.learn(shop()).hints == ""
+        assert guest.learner.name == "pca"
+
+    @pytest.mark.parametrize("label", ["repaid", "prêt 2025, a coarse one"])
+    def test_saved_and_loaded(self, tmp_path, label):
+        guest, message = self.made(2.0, label)
+        loaded = Guest.load(guest.save(tmp_path))
+        again = loaded.represent(shop())
+        assert (again.hints, again.maker) == (f"2.0 {label}", message.maker)
+        np.testing.assert_array_equal(again.values, message.values)
+        assert json.loads((tmp_path / "manifest.json").read_text())["fedonce model"] == 7
+
+    @pytest.mark.parametrize("said", ["2", "2.0", " x", "2.0 a\nb", "2.0 " + "x" * 101, "nan x", 2, None, "-1.0 x"])
+    def test_a_folder_or_message_that_says_something_else_is_refused(self, tmp_path, said):
+        guest, message = self.made()
+        stored = storage.load(guest.save(tmp_path / "good"), "guest")
+        stored.settings["hints"] = said
+        storage.save(tmp_path / "bad", stored)
+        with pytest.raises(FedOnceError):
+            Guest.load(tmp_path / "bad")
+        if isinstance(said, str):
+            with pytest.raises(MessageError, match="it says of hints"):
+                Representation.from_bytes(replace(message, hints=said).to_bytes())
+
+    def test_hints_of_other_rows_or_runs_are_refused_before_anything_is_learnt(self):
+        guest = Guest("shop", "pca", 3, run="loans")
+        with pytest.raises(MessageError, match="they belong to run 'local', this is run 'loans'"):
+            guest.learn(shop(), hints=publish(LABELS, Hinting(1.0)))
+        assert guest.state.hints == ""
+        with pytest.raises(InputError, match="has not learnt"):
+            guest.represent(shop())
+
+    def test_by_ids_and_masks(self):
+        naming = NAMINGS["keyed"]
+        hints = publish(LABELS, Hinting(3.0), ids=IDS, naming=naming)
+        assert Guest("shop", "pca", 3).learn(shop(IDS[::-1].copy()), naming=naming, hints=hints).hints == "3.0 label"
+        mask = np.arange(N) % 4 != 0
+        guest = Guest("shop", "pca", 3)
+        message = guest.learn(shop(n=int(mask.sum())), mask, hints=publish(LABELS, Hinting(3.0)))
+        assert (message.hints, message.n_rows) == ("3.0 label", N)

@@ -62,7 +62,9 @@ def test_hints_of_infinite_epsilon_are_labels():
     targets = torch.from_numpy(np.random.default_rng(2).integers(0, 4, N))
     told, labels = HintLoss(matrix(4, np.inf)), LabelLoss()
     torch.testing.assert_close(told.rows(raw, targets), labels.rows(raw, targets))
-    for one, other in zip(told.slopes(raw.numpy(), targets.numpy()), labels.slopes(raw.numpy(), targets.numpy()), strict=True):
+    for one, other in zip(
+        told.slopes(raw.numpy(), targets.numpy()), labels.slopes(raw.numpy(), targets.numpy()), strict=True
+    ):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
 

@@ -202,9 +202,7 @@ class Hinted(NetworkLearner):
             return rest.astype(np.float32)
         return np.hstack([super().transform(rows, device), rest]).astype(np.float32)
 
-    def module(self) -> nn.Module:
-        """Raise: two learners side by side are no one network."""
-        return Learner.module(self)
+    module = Learner.module  # it raises: two learners side by side are no one network
 
     def state(self) -> Tensors:
         """Return both learners' weights, and how their values go together."""
@@ -225,6 +223,8 @@ class Hinted(NetworkLearner):
         if self.hinted_:
             super().restore(tensors)
             self.fitted().eval()
+            if self.hinted_ != self.dim_:
+                raise ValueError("its encoder gives another number of values than it says")
 
 
 def told_by(learner: Learner) -> str:

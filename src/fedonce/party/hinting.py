@@ -161,7 +161,8 @@ def publish(
     if ids is None and key is not None:
         # By places, the rows of two tables would have noise in common: who knows one row's label would learn the other's.
         raise InputError(
-            "Hints that are the same each time (key) need rows with ids; say which column has them (id).", parameter="id"
+            "Hints that are the same each time (key) need rows with ids; say which column has them (id).",
+            parameter="id",
         )
     codes, classes = hinting.codes(label, task, party, public)
     secret = secrets.token_bytes(KEY_BYTES) if key is None else key
