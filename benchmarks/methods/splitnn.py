@@ -134,4 +134,5 @@ def _network(problem: Problem, config: Config, guest: str) -> Any:
         return replace(found)  # its network with its last activation, and none of its training
     if problem.data.name == "movielens":
         return Random(network=MOVIELENS[guest])
-    return Random(hidden=GUEST_HIDDEN)
+    large = config.recipe == "large" and problem.data.image is not None
+    return Random(hidden=GUEST_HIDDEN, network="cnn3" if large else None)

@@ -38,6 +38,7 @@ SHARES = (0.25, 0.625, 1.0)  # of the values, that are tried as the encoder's; t
 HELD, MOST_HELD = 6, 10_000  # a sixth of the rows is held back for the trial, and no more than so many
 MOST_PROBED = 20_000  # rows that a probe is trained on
 TRIALS = 3  # cuts of a table's columns; an image is cut once
+SURE = 2.5  # standard errors by which hints must be better in the trial: of three shares, one is often better by chance
 NOISE = 0.05  # on an encoder's values while it is trained, as rounding puts some on them later
 
 
@@ -258,7 +259,7 @@ def _tried_share(
     What a value is worth to the host depends on columns that the guest does not have. So the guest's columns are cut in two: one
     half is what a host would have, the other is told in half as many values, with more or fewer of them by hints. A small
     network that has the first half and these values tells the classes of rows held back, by their answers. Hints are taken where
-    that is better than without them by more than a standard error.
+    that is better than without them beyond doubt.
     """
     losses = [
         trial
@@ -271,7 +272,7 @@ def _tried_share(
     gains = mean[0] - mean[1:]
     best = int(gains.mean(axis=1).argmax())
     error = gains[best].std() / np.sqrt(gains.shape[1])
-    return SHARES[best] if gains[best].mean() > error else 0.0
+    return SHARES[best] if gains[best].mean() > SURE * error else 0.0
 
 
 def _trial(

@@ -94,7 +94,7 @@ def cnn3(shape: Sequence[int], n_outputs: int, hidden: int = 256) -> nn.Sequenti
             layers.append(nn.MaxPool2d(2))
             sides = [side // 2 for side in sides]
         channels = width
-    features = [nn.Flatten(), nn.Linear(channels * prod(sides), hidden), nn.BatchNorm1d(hidden), nn.ReLU()]
+    features = [nn.Flatten(), nn.Linear(channels * prod(sides), hidden), nn.ReLU()]
     return nn.Sequential(*layers, *features, nn.Dropout(0.3), nn.Linear(hidden, n_outputs))
 
 

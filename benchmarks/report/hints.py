@@ -1,0 +1,26 @@
+"""What hints at labels are worth: the report's section."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.report.figures import Line, by_data, look, mean_cell, order, pick, results, table, title
+
+OURS = "FedOnce (estimator)"
+OTHERS = {"Solo": "Solo (estimator)", "SplitNN": "SplitNN", "Combine": "Combine (estimator)"}
+
+
+def section() -> str:
+    """Return a row for each data set: without hints, with hints by their epsilon, and the methods beside; seeds in brackets."""
+    lines = results("hints")
+    epsilons = order(lines, "hints")
+    head = ["data (parties)", "bytes", "no hints", *(f"label epsilon {each:g}" for each in epsilons), *OTHERS]
+    return table(head, [_row(group, epsilons) for group in by_data(lines).values()])
+
+
+def _row(group: Sequence[Line], epsilons: Sequence[float]) -> list[str]:
+    ours = pick(group, method=OURS)
+    runs = [[line for line in ours if look(line, "hints") == each] for each in (None, *epsilons)]
+    runs += [pick(group, method=method) for method in OTHERS.values()]
+    sent = f"{look(ours[0], 'dim')} x {look(ours[0], 'bits')} bits" if ours else "-"
+    return [title(group[0]), sent, *(f"{mean_cell(each)} ({len(each)})" if each else "-" for each in runs)]
