@@ -79,11 +79,13 @@ class TestPublishing:
         for second in (lies(zeros), lies(ones, Hinting(1.0, label="b")), lies(ones, Hinting(1.5))):
             assert abs(np.corrcoef(first, second)[0, 1]) < 0.06
 
-    def test_a_key_needs_ids(self):
-        """By places, rows of two tables would share noise."""
-        with pytest.raises(InputError, match="need rows with ids.*\\(id\\)") as failed:
-            publish(LABELS, Hinting(1.0), key=KEY)
-        assert failed.value.parameters == ("id",)
+    def test_by_places_the_same_labels_are_told_alike_and_others_share_no_noise(self):
+        """Were noise shared by two tables' rows in a place, who knows one's label would learn the other's."""
+        first = np.arange(4000) % 2
+        second = np.where(np.arange(4000) == 7, 1 - first, first)
+        lies = [publish(labels, Hinting(1.0), key=KEY).answers != labels for labels in (first, first, second)]
+        np.testing.assert_array_equal(lies[0], lies[1])
+        assert abs(np.corrcoef(lies[0], lies[2])[0, 1]) < 0.06
 
     def test_the_answers_are_as_true_as_the_file_says(self):
         hints = publish(np.arange(20_000) % 10, Hinting(2.0))
@@ -148,22 +150,21 @@ def test_settings_that_cannot_be(given, parameter):
 
 
 def test_what_users_give():
-    assert as_hinting(None, "X", "classification") is None
-    assert as_hinting(2, "X", "classification") == Hinting(2.0)
-    assert as_hinting(np.float32(2), "X", "classification") == Hinting(2.0)
-    assert as_hinting(Hinting(1.0, (3.0,)), "X", "regression", (0, 1)).edges == (3.0,)
-    assert as_hinting(1.0, "X", "regression", (0, 10)).edges == tuple(range(1, 10))
+    assert as_hinting(None, "X") is None
+    assert as_hinting(2, "X") == Hinting(2.0)
+    assert as_hinting(np.float32(2), "X") == Hinting(2.0)
+    assert as_hinting(Hinting(1.0, (3.0,)), "X").edges == (3.0,)
     ready = publish([0, 1], Hinting(1.0))
-    assert as_hinting(ready, "X", "classification") is ready
+    assert as_hinting(ready, "X") is ready
     for wrong in (True, "2", [2.0]):
         with pytest.raises(InputError, match="The 'hints' parameter of X must be an epsilon, a Hinting, Hints or None"):
-            as_hinting(wrong, "X", "classification")
+            as_hinting(wrong, "X")
 
 
 @pytest.mark.parametrize("given", [math.inf, Hinting(math.inf)])
 def test_the_label_itself_does_not_travel_as_it_is_by_accident(given):
     with pytest.raises(InputError, match="finite, or a Hinting with the name"):
-        as_hinting(given, "X", "classification")
+        as_hinting(given, "X")
 
 
 class TestOfAGuest:

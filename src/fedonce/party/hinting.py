@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 NO_HINT = -1
-BINS = 10  # of numbers between public bounds, where nobody says otherwise
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,7 @@ class Hinting:
             return np.searchsorted(np.asarray(self.edges), values.astype(np.float64), side="right"), len(self.edges) + 1
         if task == "regression":
             raise InputError(
-                "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)), or for an estimator target_bounds "
-                f"(low, high), between which {BINS} even bins are taken.",
-                parameter="edges",
+                "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)).", parameter="edges"
             )
         targets = labels.targets(values, len(values))
         assert targets.classes is not None
@@ -104,7 +102,7 @@ def _checked_edges(edges: Sequence[float]) -> tuple[float, ...]:
     return made
 
 
-def as_hinting(given: object, owner: str, task: str, bounds: Any = None) -> Hinting | Hints | None:
+def as_hinting(given: object, owner: str) -> Hinting | Hints | None:
     """Return how to hint from what a user gives: an epsilon, a `Hinting`, ready `Hints`; None: not at all."""
     if given is None or isinstance(given, Hints):
         return given
@@ -114,9 +112,6 @@ def as_hinting(given: object, owner: str, task: str, bounds: Any = None) -> Hint
     if math.isinf(made.epsilon) and made.label == "label":
         wanted = "finite, or a Hinting with the name (label) of another label, which may travel as it is"
         raise parameter_error(owner, "hints", wanted, given)
-    if task == "regression" and made.edges is None and bounds is not None:
-        low, high = bounds
-        return replace(made, edges=tuple(np.linspace(float(low), float(high), BINS + 1)[1:-1]))
     return made
 
 
@@ -158,16 +153,11 @@ def publish(
         raise InputError(
             "Hints name rows by ids, and the table has none; say which column has them (id).", parameter="id"
         )
-    if ids is None and key is not None:
-        # By places, the rows of two tables would have noise in common: who knows one row's label would learn the other's.
-        raise InputError(
-            "Hints that are the same each time (key) need rows with ids; say which column has them (id).",
-            parameter="id",
-        )
     codes, classes = hinting.codes(label, task, party, public)
     secret = secrets.token_bytes(KEY_BYTES) if key is None else key
-    # Without ids a row is known by its place. The label is part of the name: another label gets an answer of its own.
-    names = (f"row {place}" for place in range(len(codes))) if ids is None else iter(ids)
+    # The label is part of the name: another label gets an answer of its own. Without ids a row is known by its place, and by the
+    # labels of all rows: were noise shared with another table's row, who knows that one's label would learn this one's.
+    names = _places(codes) if ids is None else iter(ids)
     which = f"hint\n{hinting.label}\n{classes}\n{hinting.edges}\n{hinting.epsilon!r}"
     known = (
         f"{which}\n{code}\n{name}".encode("utf-8", "surrogatepass") for name, code in zip(names, codes, strict=True)
@@ -185,6 +175,11 @@ def publish(
         edges=edges,
         **named,
     )
+
+
+def _places(codes: NDArray[Any]) -> Iterator[str]:
+    table = hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()
+    return (f"row {place} of {table}" for place in range(len(codes)))
 
 
 def _order(
