@@ -186,6 +186,9 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.overlap_ = fitted.overlap
         self.validation_ = self._host.validation
         self.hints_ = hints
+        if hints is not None and all(message.note.startswith("0 of ") for message in fitted.representations.values()):
+            text = f"No guest had use for the hints at {hints.label!r}, which were told with epsilon {hints.epsilon:g}."
+            warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=3)
         local = {guest: message.local_epsilon for guest, message in fitted.representations.items()}
         hinted = None if hints is None else (hints.party, hints.label, hints.epsilon)
         if told := ledger.local(local, hinted):

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from fedonce.errors import InputError
 from fedonce.learners import make
+from fedonce.learners.auto import Auto
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for
 from fedonce.learners.names import Facts
 from fedonce.learners.pca import principal
@@ -36,8 +37,8 @@ from fedonce.training.trainer import trainer
 LEAST_HINTED = 200  # rows with a hint: with fewer there is nothing to learn from them
 SHARES = (0.25, 0.625, 1.0)  # of the values, that are tried as the encoder's; the alternative is none
 HELD, MOST_HELD = 6, 10_000  # a sixth of the rows is held back for the trial, and no more than so many
-MOST_PROBED = 20_000  # rows that a probe is trained on
-TRIALS = 3  # cuts of a table's columns; an image is cut once
+MOST_PROBED = 10_000  # rows that a probe is trained on
+TRIALS = 2  # cuts of a table's columns; an image is cut once
 SURE = 2.5  # standard errors by which hints must be better in the trial: of three shares, one is often better by chance
 NOISE = 0.05  # on an encoder's values while it is trained, as rounding puts some on them later
 
@@ -78,7 +79,8 @@ class Hinted(NetworkLearner):
     batch, rate, weight_decay
         Of AdamW with a one-cycle rate.
     share : float, optional
-        The part of the values that the encoder gets. None: what a trial on rows held back speaks for.
+        The part of the values that the encoder gets. None: what a trial on rows held back speaks for; of a table at most those
+        values that the other learner leaves free.
     """
 
     name: ClassVar[str] = "hinted"
@@ -143,15 +145,29 @@ class Hinted(NetworkLearner):
         self.rest_ = min(dim - self.hinted_, values.shape[1])
         return history
 
+    @property
+    def one_scale(self) -> bool:
+        """As the other learner, where none of the values is by hints."""
+        return not self.hinted_ and self.base_ is not None and self.base_.one_scale
+
+    @property
+    def rest(self) -> str:
+        """How the other values are learnt: what "auto" has chosen."""
+        return self.base_.chosen().name if isinstance(self.base_, Auto) else self.base
+
     def _values_for(
         self, rows: Rows, told: Told, dim: int, others: int, rng: np.random.Generator, device: torch.device
     ) -> int:
         """Return how many of the values are the encoder's."""
         if self.share is not None:
             return min(dim, max(1, round(self.share * dim))) if self.share > 0 else 0
-        free = dim - others  # values that nothing else would take
+        # A table's values are worth what they tell together with the host's and other guests' columns, which no trial of a guest
+        # knows: there, hints get the room that is left and take none (docs/hints.md has the figures).
+        room = dim if rows.ndim == 4 else dim - others
+        if room <= 0:
+            return 0
         found = _tried_share(self, rows, told, dim, rng.spawn(1)[0], device)
-        return max(free, round(found * dim)) if found else 0
+        return min(room, max(1, round(found * dim))) if found else 0
 
     def _train(
         self,
@@ -197,10 +213,10 @@ class Hinted(NetworkLearner):
         """Return the encoder's values, and beside them those of the rest, by how much they vary."""
         if self.base_ is None:
             raise InputError("This Hinted has not learnt yet; call fit first.")
+        if not self.hinted_:
+            return self.base_.transform(rows, device)
         # In float64, rounded once: a row's values do not depend on the rows beside it.
         rest = (self.base_.transform(rows, device) - self.mean_) @ self.turn_[: self.rest_].T
-        if not self.hinted_:
-            return rest.astype(np.float32)
         return np.hstack([super().transform(rows, device), rest]).astype(np.float32)
 
     module = Learner.module  # it raises: two learners side by side are no one network
@@ -286,8 +302,9 @@ def _trial(
     order = rng.permutation(len(rows))
     n_held = min(MOST_HELD, len(rows) // HELD)
     held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-    mean, _, directions, _ = principal(theirs[kept].reshape(len(kept), -1), half)
-    plain = ((theirs.reshape(len(rows), -1) - mean) @ directions.T).astype(np.float32)
+    others = make(learner.rest)
+    others.fit(theirs[kept], half, rng, device)
+    plain = _by_spread(others.transform(theirs, device), kept)
     guest = Hinted(learner.hidden, batch=learner.batch, rate=learner.rate, weight_decay=learner.weight_decay)
     epochs = learner.epochs or epochs_for(len(kept), learner.batch, 3000, 5, 40)
     guest._train(theirs[kept], told.take(kept), half, rng, device, epochs=max(1, epochs // 2))
@@ -331,7 +348,7 @@ def _probe(
     with torch_seeded(rng):
         network = mlp(table.shape[1], (128,), told.classes).to(dtype=dtype)
         data, answers = torch.from_numpy(table[kept]).to(dtype), torch.from_numpy(told.answers[kept])
-        training = Training(epochs_for(len(kept), 128, 1500, 3, 20), 128, 2e-3, 1e-2, "one-cycle", "adamw")
+        training = Training(epochs_for(len(kept), 128, 1000, 3, 20), 128, 2e-3, 1e-2, "one-cycle", "adamw")
         trainer(Problem(network, [data], answers, told.loss), training, rng).run()
     outputs = apply(network, table[held], torch.device("cpu"))
     losses: NDArray[np.float64] = told.loss.rows(

@@ -340,7 +340,7 @@ class Guest(GuestAttributes):
             **blurring.stated(self.noise),
             spent=None if self.purse is None else to_text(self.purse.spent),
             note="; ".join(
-                filter(None, (f"dim lowered from {self.dim} to {dim}" if lowered else "", told_by(self.learner)))
+                filter(None, (told_by(self.learner), f"dim lowered from {self.dim} to {dim}" if lowered else ""))
             ),
             hints=self.state.hints,
         )
