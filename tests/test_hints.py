@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from fedonce import FedOnceClassifier, FedOnceRegressor, Hinting, Hints, InputError, MessageError
+from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, Hinting, Hints, InputError, MessageError
 from fedonce.party.hinting import publish
 from tests.conftest import make_table
 
+pytestmark = pytest.mark.filterwarnings("ignore:No guest had use for the hints")
 PARTIES = {"bank": [0, 1, 2, 3], "shop": [4, 5, 6, 7]}
 QUICK = {"parties": PARTIES, "dim": 3, "learner": "pca", "model": "linear", "random_state": 0, "epochs": 1}
 
@@ -48,6 +49,17 @@ def test_a_classifier_with_hints_says_so_everywhere(fitted):
     assert "total: epsilon 2 at delta 0" in str(fitted.ledger_)
     assert fitted.predict(X).shape == y.shape
     assert fitted.score(X, y) > 0.8
+
+
+def test_hints_that_no_guest_had_use_for_are_told_of():
+    """They cost their epsilon all the same."""
+    X, y = make_table()
+    with pytest.warns(
+        FedOnceWarning, match="No guest had use for the hints at 'label', which were told with epsilon 2"
+    ):
+        model = classifier(2.0).fit(X, y)
+    assert model.representations_["shop"].note.startswith("0 of 3 values by hints")
+    assert model.ledger_.epsilon() == 2.0
 
 
 def test_without_hints_nothing_is_said():

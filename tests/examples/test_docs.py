@@ -230,6 +230,7 @@ def test_privacy_budgets(tmp_path, monkeypatch, rng):
 HINTS = (ROOT / "docs" / "hints.md").read_text()
 
 
+@pytest.mark.filterwarnings("ignore:No guest had use for the hints")
 def test_hints(tmp_path, monkeypatch, rng, capsys):
     monkeypatch.chdir(tmp_path)
     n = 300

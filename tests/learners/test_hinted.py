@@ -9,7 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from fedonce import Guest, InputError
 from fedonce.learners import NAT, PCA, Cells, Hinted, make
-from fedonce.learners.hinted import LEAST_HINTED, Told
+from fedonce.learners.hinted import LEAST_HINTED
+from fedonce.learners.told import Told
 from fedonce.privacy.response import answers
 from tests.conftest import make_table
 
@@ -51,20 +52,37 @@ def same_space(one, other):
     return float(np.abs(left).max()) < 1e-4
 
 
-def test_hints_that_pay_are_taken_and_tell_the_class():
-    rows, label = hidden_class()
-    learner = fitted(rows, told_of(label))
+def images(n=1000, seed=0):
+    """Images whose class is a faint stripe in either half, beside pixels that vary far more and tell nothing."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, n)
+    pixels = rng.standard_normal((n, 1, 8, 8))
+    pixels[:, 0, 2] *= 0.3
+    pixels[:, 0, 2] += 0.3 * (2 * label[:, None] - 1)
+    return pixels.astype(np.float32), label
+
+
+def test_hints_that_pay_are_taken_for_images_and_tell_the_class():
+    rows, label = images()
+    learner = fitted(rows, told_of(label), epochs=6, batch=32)
     assert learner.hinted_ > 0
     values = learner.transform(rows, CPU)
-    assert values.shape == (N, learner.hinted_ + learner.rest_)
+    assert values.shape == (1000, 4)
     assert learner.hinted_ + learner.rest_ == 4
     assert right(values, label) > right(fitted(rows, None).transform(rows, CPU), label) + 0.1
 
 
 def test_hints_at_what_the_rows_do_not_tell_are_left_aside():
-    rows, _ = hidden_class()
-    noise = np.random.default_rng(7).integers(0, 2, N)
-    assert fitted(rows, told_of(noise)).hinted_ == 0
+    rows, _ = images()
+    noise = np.random.default_rng(7).integers(0, 2, len(rows))
+    assert fitted(rows, told_of(noise), epochs=6, batch=32).hinted_ == 0
+
+
+def test_a_table_s_own_values_make_no_room_for_hints():
+    """What they are worth beside the columns of others no guest can try."""
+    rows, label = hidden_class()
+    learner = fitted(rows, told_of(label))
+    assert (learner.hinted_, learner.rest_) == (0, 4)
 
 
 @pytest.mark.parametrize("dim", [1, 4])

@@ -8,7 +8,7 @@ the encoder's is tried on rows held back, and none are where that does not pay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import ClassVar, Self
 
@@ -18,15 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fedonce.errors import InputError
-from fedonce.learners import make
 from fedonce.learners.auto import Auto
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for
-from fedonce.learners.names import Facts
+from fedonce.learners.names import LEARNERS, Facts
 from fedonce.learners.pca import principal
-from fedonce.privacy.response import matrix
+from fedonce.learners.told import Told
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows, apply
-from fedonce.training.losses import HintLoss
 from fedonce.training.networks import chain, cnn3, fits_cnn0, mlp, shifted
 from fedonce.training.problem import Problem
 from fedonce.training.randomness import torch_seeded
@@ -41,29 +39,6 @@ MOST_PROBED = 10_000  # rows that a probe is trained on
 TRIALS = 2  # cuts of a table's columns; an image is cut once
 SURE = 2.5  # standard errors by which hints must be better in the trial: of three shares, one is often better by chance
 NOISE = 0.05  # on an encoder's values while it is trained, as rounding puts some on them later
-
-
-@dataclass(frozen=True, eq=False)
-class Told:
-    """What a guest was told of its rows: an answer each, -1 where there is none, of so many classes, with which epsilon."""
-
-    answers: NDArray[np.int64]
-    classes: int
-    epsilon: float
-
-    @property
-    def hinted(self) -> NDArray[np.intp]:
-        """The rows that there is a hint for."""
-        return np.flatnonzero(self.answers >= 0)
-
-    @property
-    def loss(self) -> HintLoss:
-        """What an encoder is to lower."""
-        return HintLoss(matrix(self.classes, self.epsilon))
-
-    def take(self, rows: NDArray[np.intp]) -> Told:
-        """Return what was told of some rows."""
-        return replace(self, answers=self.answers[rows])
 
 
 @dataclass(eq=False)
@@ -103,7 +78,7 @@ class Hinted(NetworkLearner):
         """Return a learner with hints, the rest of whose values are learnt as by this one."""
         if isinstance(learner, cls):
             return learner
-        fresh, own = (settings_of(each, "The learner") for each in (make(learner.name), learner))
+        fresh, own = (settings_of(each, "The learner") for each in (LEARNERS[learner.name](), learner))
         epochs = own.get("epochs")
         if any(own[name] != fresh.get(name) for name in own if name not in ("epochs", "bytes_per_row")):
             raise InputError(
@@ -124,7 +99,7 @@ class Hinted(NetworkLearner):
         coded: Sequence[int] = (),
     ) -> list[Epoch]:
         """Learn from rows, of some of which it is told a class."""
-        self.base_ = make(self.base)
+        self.base_ = LEARNERS[self.base]()
         history = self.base_.fit(rows, dim, rng, device, **coded_for(self.base_.fit, coded))
         if self.base_.steps is not None:
             raise InputError(
@@ -234,7 +209,7 @@ class Hinted(NetworkLearner):
         self.mean_, self.turn_ = (tensors[name].astype(np.float64) for name in ("mean", "turn"))
         if self.turn_.ndim != 2 or self.turn_.shape[1:] != self.mean_.shape or not 0 <= self.rest_ <= len(self.turn_):
             raise ValueError("its values do not go together")
-        self.base_ = make(self.base)
+        self.base_ = LEARNERS[self.base]()
         self.base_.restore({name[5:]: value for name, value in tensors.items() if name.startswith("base.")})
         self.network_ = None
         if self.hinted_:
@@ -302,7 +277,7 @@ def _trial(
     order = rng.permutation(len(rows))
     n_held = min(MOST_HELD, len(rows) // HELD)
     held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-    others = make(learner.rest)
+    others: Learner = LEARNERS[learner.rest]()
     others.fit(theirs[kept], half, rng, device)
     plain = _by_spread(others.transform(theirs, device), kept)
     guest = Hinted(learner.hidden, batch=learner.batch, rate=learner.rate, weight_decay=learner.weight_decay)

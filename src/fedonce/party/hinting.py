@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedonce.errors import InputError, MessageError, parameter_error
-from fedonce.learners.hinted import Hinted, Told
+from fedonce.learners.hinted import Hinted
+from fedonce.learners.told import Told
 from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints, is_label
 from fedonce.messages.representation import row_digest
 from fedonce.party.labels import Labels
