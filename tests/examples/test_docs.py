@@ -236,7 +236,8 @@ def test_hints(tmp_path, monkeypatch, rng, capsys):
     n = 300
     table = pd.DataFrame(rng.standard_normal((n, 6)), columns=["income", "age", "visits", "spent", "basket", "returns"])
     labels = np.where(table.income + table.spent > 0, "yes", "no")
-    names = {"table": table, "labels": labels, "labels_of_last_year": labels, "shop_table": table.iloc[:, 2:]}
+    names = {"table": table, "labels": labels, "labels_of_last_year": labels}
+    table.iloc[:, 2:].to_csv("shop.csv", index=False)
     ids = np.array([f"c{i}" for i in range(n)], dtype=object)
     names |= {"secret": b"s" * 32, "key": b"k" * 32, "bank_ids": ids}
     names["shop_with_ids"] = replace(Table.of(table.iloc[:, 2:]), ids=ids)
