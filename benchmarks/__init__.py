@@ -10,8 +10,10 @@ Only documented names of the library are imported: those of `fedonce` itself and
 INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     "methods/calibration.py": ("scores probabilities as `host evaluate` does", ("fedonce.assess.evaluation",)),
     "attacks.py": (
-        "counts the candidates that the attack finds in values without structure, and notes what a guest receives in rounds",
+        "counts the candidates that the attack finds in values without structure, notes what a guest receives in rounds, and "
+        "tells an attack with which epsilon labels were hinted at",
         (
+            "fedonce.assess.attacks.hints",
             "fedonce.assess.attacks.spans",
             "fedonce.data.table",
             "fedonce.engine.local",

@@ -3,8 +3,8 @@
     python -m benchmarks.attacks [--part shop] [--out FILE]
 
 Parts: `shop` (the table of examples/two_departments), `phishing`, `covtype` (real data, in FEDONCE_DATA), `held-out` (tables of
-mixed types that no setting of the attacks was chosen on), `controls` (where nothing is to be found),
-`rounds` (labels, by what a guest receives in rounds). A JSON line for each figure.
+mixed types that no setting of the attacks was chosen on), `controls` (where nothing is to be found), `rounds` (labels, by what a
+guest receives in rounds), `hints` (labels, by what a guest is told of them). A JSON line for each figure.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from numpy.typing import NDArray
 from benchmarks.columns import select
 from benchmarks.data import fetch
 from benchmarks.run import parties_of
-from fedonce import Guest, Host, Representation, Rounds, protocol, read_table
+from fedonce import Guest, Hinting, Host, Representation, Rounds, protocol, read_table
 from fedonce.assess import Leakage, what_leaks
+from fedonce.assess.attacks.hints import LabelsFromHints
 from fedonce.assess.attacks.spans import candidates
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
+from fedonce.party.hinting import publish
 from fedonce.rounds.guest import GuestSide
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "two_departments" / "make_tables.py"
@@ -212,6 +214,26 @@ def rounds(folder: Path) -> Iterator[dict[str, Any]]:
             }
 
 
+def hints(folder: Path) -> Iterator[dict[str, Any]]:
+    """Hint at the labels of phishing, and attack them by what the same guest then has."""
+    data = fetch("phishing", {})
+    _, guest = (np.asarray(select(data.data, list(columns))) for columns in list(parties_of(data, {}).values())[:2])
+    labels = np.asarray(data.target)
+    for epsilon in (0.5, 1.0, 2.0, 4.0):
+        told = publish(labels, Hinting(epsilon), key=bytes(32), party="host")  # the same noise each time, for the table
+        values = Guest("guest", "pca", 3, random_state=0).learn(guest, hints=told).values
+        more = {"hints": told.answers, "labels": labels}
+        for each in what_leaks(values, Table.of(guest), [LabelsFromHints(epsilon)], **more).findings:
+            yield {
+                "what": f"phishing, one guest of 3 values, hints with epsilon {epsilon:g}",
+                "way": each.way,
+                "right": 100 * (each.score or 0),
+                "guess": 100 * each.guess,
+                "control": 100 * (each.control or 0),
+                "note": each.note,
+            }
+
+
 def main() -> None:
     parts: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
         "shop": shop,
@@ -220,6 +242,7 @@ def main() -> None:
         "held-out": held_out,
         "controls": controls,
         "rounds": rounds,
+        "hints": hints,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=parts)

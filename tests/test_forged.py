@@ -11,10 +11,11 @@ import pytest
 import torch
 from safetensors.numpy import save as save_tensors
 
-from fedonce import FedOnceError, Guest, Host, InputError, Recipe
+from fedonce import FedOnceError, Guest, Hinting, Host, InputError, Recipe
 from fedonce.data.schema import Reading
-from fedonce.learners import NAT, PCA, Autoencoder, Cells, Quantiles
+from fedonce.learners import NAT, PCA, Autoencoder, Cells, Hinted, Quantiles
 from fedonce.party import storage
+from fedonce.party.hinting import publish
 from fedonce.party.storage import MANIFEST
 
 N, FORGERIES = 40, 120
@@ -45,14 +46,14 @@ ODD = [
 SHAPES = [(0,), (1,), (0, 3), (1, 1), (3, 0), (2, 2, 2), ()]
 
 
-def table(rng):
-    numbers = rng.standard_normal((N, 2))
+def table(rng, n=N):
+    numbers = rng.standard_normal((n, 2))
     return pd.DataFrame(
         {
             "age": numbers[:, 0],
             "spent": numbers[:, 1],
             "town": np.where(numbers[:, 0] > 0, "Bern", "Ulm"),
-            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, N), "D"),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 99, n), "D"),
         }
     )
 
@@ -89,6 +90,10 @@ def models(tmp_path_factory):
         )
     for other in guests(rng, [Cells(cells=3, least=5, layers=2, together=True), Quantiles(least=5)]):
         add(other)
+    hinted = Guest("shop", Hinted(hidden=(4,), base="pca", epochs=1, share=0.5), 2)
+    hinted.learn(table(rng, 240), hints=publish(np.arange(240) % 2, Hinting(4.0)))
+    assert hinted.learner.hinted_ == 1
+    add(hinted)
     return made
 
 
@@ -157,7 +162,7 @@ def forge(folder, target, rng):
     (target / MANIFEST).write_bytes(storage._manifest_bytes(manifest))
 
 
-@pytest.mark.parametrize("which", range(7))
+@pytest.mark.parametrize("which", range(8))
 @pytest.mark.filterwarnings("ignore")
 def test_a_forged_model_works_or_is_refused(models, tmp_path, which, monkeypatch):
     folder, _, use = models[which]

@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedonce import AgreedRows, Guest, Host, MessageError, Naming, Representation
+from fedonce import AgreedRows, Guest, Hints, Host, MessageError, Naming, Representation
 from fedonce.data.files import read_table
 from fedonce.federation.flare.jobs import write_job
 from fedonce.federation.request import Request
 from fedonce.messages.keys import read_private, read_public, read_secret, unseal
+from fedonce.party.hinting import hints_of
 from fedonce.privacy.budget import Plan
 from fedonce.rows import alignment
 
@@ -68,6 +69,7 @@ def test_messages(path):
         "learner": message.learner,
         "noise": message.noise,
         **({} if message.local_epsilon is None else {"local": message.local_epsilon}),
+        **({"hints": message.hints} if message.hints else {}),
         "naming": message.naming,
         "signed": bool(message.signature),
         **({"codec": message.codec.name} if message.codec.name else {}),
@@ -86,6 +88,33 @@ def test_every_kind_of_message_is_here():
     assert {naming for _, naming in seen} == {"keyed", "hashed", "plain", ""}
     told = [each.get("codec", "") for path in GENERATIONS for each in described(path / "x").values()]
     assert set(told) == {"", "coded4", "coded8", "coded12"}
+
+
+@pytest.mark.parametrize("path", files("hints/*.fedonce"))
+def test_hints(path):
+    told, got = json.loads((generation(path) / "hints.json").read_text())[path.stem], Hints.from_file(path, "bank")
+    assert got.to_bytes() == path.read_bytes()
+    assert got.answers[:12].tolist() == told.pop("answers")
+    found = {name: getattr(got, name) for name in ("party", "run", "label", "classes", "keep", "naming")}
+    edges = None if got.edges is None else got.edges.tolist()
+    more = {"epsilon": str(got.epsilon), "rows": got.n_rows, "forms": list(got.forms), "edges": edges}
+    assert found | more | {"signed": bool(got.signature)} == told
+    if got.signature:
+        key = read_private(generation(path) / "keys" / "bank.key")
+        assert key.sign(got.checksum) == got.signature
+        assert read_public(generation(path) / "keys" / "bank.pub").verify(got.checksum, got.signature)
+
+
+@pytest.mark.parametrize("path", files("hints/keyed.fedonce"))
+def test_a_guest_learns_from_hints_as_it_did(path):
+    root = generation(path)
+    guest = Guest.load(root / "guests" / "hinted")
+    naming = Naming("keyed", read_secret(root / "secret"), guest.learnt_naming[1])
+    table, hints = guest.reading.read(root / "shop.csv", "shop"), Hints.from_file(path)
+    told = hints_of(hints, table, None, naming, None, "shop", "loans")
+    assert int((told >= 0).sum()) == len(table.ids) - 4  # four of them are the shop's alone
+    sent = Representation.from_file(root / "guests" / "hinted" / "representation.fedonce")
+    assert (sent.hints, sent.note) == (hints.stated, "1 of 2 values by hints")
 
 
 @pytest.mark.parametrize("path", files("guests/sealed/representation.fedonce"))

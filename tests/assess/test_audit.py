@@ -13,6 +13,7 @@ from fedonce.assess import audit
 from fedonce.learners import NAT, PCA, Autoencoder, Random
 from fedonce.privacy.budget import Purse, Task, calibrate
 from fedonce.privacy.noise import SecretRandom
+from fedonce.privacy.response import answers
 
 
 def rows(n=300, seed=0):
@@ -139,3 +140,59 @@ def test_membership_tells_who_was_learnt_by_heart():
     assert 0.4 < blind.area("likelihood ratio") < 0.6
     assert 0.4 < blind.area("RMIA") < 0.6
     assert blind.caught("loss") < 0.1
+
+
+def responding(epsilon, classes, seed=0):
+    def tell(labels):
+        return answers(labels, classes, epsilon, np.random.default_rng(seed).random((len(labels), 2)))
+
+    return tell
+
+
+@pytest.mark.parametrize(("epsilon", "classes"), [(0.5, 2), (1.0, 2), (2.0, 10), (4.0, 10)])
+def test_hints_are_bounded_just_below_what_they_claim(epsilon, classes):
+    found = [
+        audit.told_labels("rr", responding(epsilon, classes, seed), epsilon, classes, seed=seed, answers=True)
+        for seed in range(10)
+    ]
+    assert all(each.passed for each in found)
+    assert np.mean([each.bound for each in found]) > 0.8 * epsilon
+    assert found[0].correct / found[0].rows == pytest.approx(found[0].most, abs=0.02)
+
+
+@pytest.mark.parametrize(("epsilon", "claimed"), [(4.0, 1.0), (1.3, 1.0), (math.inf, 4.0)])
+def test_hints_that_tell_more_than_they_claim_are_found(epsilon, claimed):
+    found = audit.told_labels("broken", responding(epsilon, 10), claimed, answers=True)
+    assert not found.passed
+    assert claimed < found.bound <= epsilon
+
+
+def test_noise_that_spares_one_class_is_found():
+    """On average labels are told as often as claimed, but one class is always told truly."""
+
+    def tell(labels):
+        told = answers(labels, 10, 0.9, np.random.default_rng(1).random((len(labels), 2)))
+        return np.where(labels == 3, 3, np.where(told == 3, 4, told))
+
+    found = audit.told_labels("spares", tell, 2.0, answers=True)
+    assert found.correct / found.rows < found.most
+    assert found.bound > 4
+    assert not found.passed
+
+
+def test_answers_anew_each_time_are_found_by_asking_often():
+    def often(labels):
+        counts = np.zeros((len(labels), 2))
+        for seed in range(9):
+            np.add.at(counts, (np.arange(len(labels)), responding(1.0, 2, seed)(labels)), 1)
+        return counts.argmax(axis=1)
+
+    assert not audit.told_labels("asked nine times", often, 1.0, 2).passed
+
+
+def test_only_labels_that_are_asked_for_count_and_guesses_by_chance_show_nothing():
+    def some(labels):
+        return np.where(np.arange(len(labels)) % 2, -1, np.random.default_rng(5).integers(0, 10, len(labels)))
+
+    found = audit.told_labels("chance", some, 1.0, rows=4000)
+    assert (found.rows, found.bound, found.passed) == (2000, 0.0, True)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
 import pytest
 
-from benchmarks.attacks import EXAMPLE, controls, held_out
+from benchmarks.attacks import EXAMPLE, controls, held_out, hints
+from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -26,3 +28,14 @@ def test_tables_on_which_nothing_was_chosen_are_read(folder):
     verdicts = {line["column"]: line["verdict"] for line in held_out(folder)}
     assert verdicts["direct_debit"] == verdicts["online_banking"] == "readable"
     assert verdicts["tariff"] != "readable"
+
+
+def test_hints_tell_what_the_page_says(data_folder, monkeypatch, folder):
+    monkeypatch.setenv("FEDONCE_DATA", str(data_folder))
+    told = {(line["what"].rsplit(" ", 1)[1], line["way"]): line["right"] for line in hints(folder)}
+    page = (ROOT / "docs" / "hints.md").read_text()
+    lines = re.findall(r"^\| ([\d.]+) \| ([\d.]+) % \| [\d.]+ % \| ([\d.]+) % \| ([\d.]+) %", page, re.MULTILINE)
+    assert len(lines) == 4
+    for epsilon, *shown in lines:
+        found = [told[epsilon, way] for way in ("hint alone", "values alone", "values and hint")]
+        assert found == pytest.approx([*map(float, shown)], abs=0.3)

@@ -133,6 +133,8 @@ def test_the_audit_finds_nat_and_nothing_else(findings):
     }
     assert findings.as_expected
     assert [each.epsilon for each in findings.memberships] == [None, 8.0, 2.0]
+    assert [each.claimed for each in findings.told] == [2.0, 2.0]
+    assert all(0.5 < each.bound <= 2.0 for each in findings.told)
 
 
 def test_the_audit_says_that_passing_proves_nothing(findings, tmp_path):
@@ -140,6 +142,7 @@ def test_the_audit_says_that_passing_proves_nothing(findings, tmp_path):
     assert page.count("Passing proves nothing") == 1
     assert page.count("data:image/png;base64,") == 1
     assert "failed, as expected" in page
+    assert "Labels from hints" in page
     assert findings.lines()[-1].startswith("Passing proves nothing")
     json.dumps(findings.figures())
 
@@ -148,6 +151,7 @@ def test_audit_command(monkeypatch, findings, tmp_path):
     monkeypatch.setattr(audit_report, "run", lambda *settings: findings)
     told = json.loads(run("privacy", "audit", "--out", tmp_path, "--json", "--quiet").stdout)
     assert told["as expected"]
+    assert [each["passed"] for each in told["hints"]] == [True, True]
     assert (tmp_path / "audit.html").exists()
     result = run("privacy", "audit", "--epsilon", 50)
     with pytest.raises(InputError, match="'--epsilon'.*at most 20.*50"):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from fedonce import Guest, Privacy, Representation
+from fedonce import Guest, Hinting, Privacy, Representation
 from fedonce.assess import what_leaks
 from fedonce.assess.attacks import ATTACKS
 from fedonce.cli.entry import app
@@ -21,6 +21,8 @@ from fedonce.errors import MessageError
 from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS, make
 from fedonce.messages import codecs
+from fedonce.messages.hints import keep_of
+from fedonce.party.hinting import publish
 from fedonce.training.checkpoints import Progress
 from tests.conftest import ROOT, make_table
 
@@ -223,3 +225,49 @@ def test_privacy_budgets(tmp_path, monkeypatch, rng):
     X, y = rng.random((n, 8)), rng.integers(0, 2, n)
     exec(by_hand, {"shop_table": X[:, 4:], "bank_table": X[:, :4], "labels": y})
     assert (tmp_path / "shop.fedonce").exists()
+
+
+HINTS = (ROOT / "docs" / "hints.md").read_text()
+
+
+@pytest.mark.filterwarnings("ignore:No guest had use for the hints")
+def test_hints(tmp_path, monkeypatch, rng, capsys):
+    monkeypatch.chdir(tmp_path)
+    n = 300
+    table = pd.DataFrame(rng.standard_normal((n, 6)), columns=["income", "age", "visits", "spent", "basket", "returns"])
+    labels = np.where(table.income + table.spent > 0, "yes", "no")
+    names = {"table": table, "labels": labels, "labels_of_last_year": labels}
+    table.iloc[:, 2:].to_csv("shop.csv", index=False)
+    ids = np.array([f"c{i}" for i in range(n)], dtype=object)
+    names |= {"secret": b"s" * 32, "key": b"k" * 32, "bank_ids": ids}
+    names["shop_with_ids"] = replace(Table.of(table.iloc[:, 2:]), ids=ids)
+    first, attack, more, by_hand = re.findall(r"```python\n(.*?)```", HINTS, re.DOTALL)
+    exec(first, names)
+    told = capsys.readouterr().out
+    assert "hints at 'label'" in told
+    assert "values by hints" in told
+    exec(attack, names)
+    assert "values and hint" in capsys.readouterr().out
+    exec(more, names)
+    numbers = names["limits"].set_params(model="linear").fit(table, 100_000 * rng.random(n))
+    assert numbers.hints_.classes == 3
+    assert "as it is" in str(names["model"].set_params(model="linear").fit(table, labels).ledger_)
+    exec(by_hand, names)
+    assert Representation.from_file("shop.fedonce").hints == "2.0 repaid"
+
+
+def test_the_table_of_hints_is_that_of_randomised_response():
+    lines = re.findall(r"^\| ([\d.]+) \| (\d+) % \| (\d+) % \| ([\d.]+) \|$", HINTS, re.MULTILINE)
+    assert len(lines) == 4
+    for epsilon, *shown in lines:
+        found = [round(100 * keep_of(classes, float(epsilon))) for classes in (2, 10)]
+        assert [*map(float, shown)] == [*found, float(f"{np.exp(float(epsilon)):.2g}")]
+
+
+def test_the_formats_of_hints_are_as_described():
+    text = (ROOT / "docs" / "message.md").read_text()
+    section = text[text.index("## Hints") : text.index("## Other files")]
+    header, tensors = publish([1.0, 2.0, 3.0], Hinting(2.0, (1.5, 2.5)), "regression")._content()
+    assert {*header, *tensors, "format", "checksum", "ids", "normalised", "signature"} <= set(
+        re.findall(r"`(\w+)`", section)
+    )

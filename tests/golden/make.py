@@ -3,7 +3,8 @@
 `python tests/golden/make.py OUT calibrated` writes only what generation 3 has: hosts whose probabilities are calibrated;
 `python tests/golden/make.py OUT local` what generation 6 has: guests that tell rows with an epsilon;
 `python tests/golden/make.py OUT coded` what generation 4 has: guests whose messages are coded, and these messages;
-`python tests/golden/make.py OUT own` what generation 5 has: a host with trees of its own columns.
+`python tests/golden/make.py OUT own` what generation 5 has: a host with trees of its own columns;
+`python tests/golden/make.py OUT hints` what generation 7 has: hints, and a guest that learnt with them.
 
 Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here
 protect nothing.
@@ -17,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -84,25 +86,25 @@ def run(out: Path, *arguments: str) -> None:
         raise SystemExit(f"{' '.join(arguments)}\n{done.stdout}{done.stderr}")
 
 
-def write_tables(out: Path) -> None:
+def write_tables(out: Path, rows: int = ROWS) -> None:
     rng = np.random.default_rng(0)
-    days = np.datetime64("2024-01-01") + rng.integers(0, 700, ROWS)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 700, rows)
     shop = {
-        "customer": [f"C{i:03}" for i in range(ROWS)],
-        "visits": rng.poisson(4, ROWS),
-        "spent": np.where(rng.random(ROWS) < 0.1, "", np.round(rng.gamma(2, 40, ROWS), 2).astype(str)),
-        "city": rng.choice(["Bern", "Genf", "Chur"], ROWS),
+        "customer": [f"C{i:03}" for i in range(rows)],
+        "visits": rng.poisson(4, rows),
+        "spent": np.where(rng.random(rows) < 0.1, "", np.round(rng.gamma(2, 40, rows), 2).astype(str)),
+        "city": rng.choice(["Bern", "Genf", "Chur"], rows),
         "joined": days,
-        "vip": rng.choice(["true", "false"], ROWS),
+        "vip": rng.choice(["true", "false"], rows),
     }
     bank = {
-        "customer": [f"C{i:03}" for i in range(4, ROWS + 4)][::-1],
-        "income": rng.integers(20, 90, ROWS),
-        "age": rng.integers(18, 80, ROWS),
-        "limit": np.round(rng.random(ROWS) * 10, 3),
+        "customer": [f"C{i:03}" for i in range(4, rows + 4)][::-1],
+        "income": rng.integers(20, 90, rows),
+        "age": rng.integers(18, 80, rows),
+        "limit": np.round(rng.random(rows) * 10, 3),
     }
     bank["repaid"] = np.where(np.asarray(bank["income"]) > 50, "yes", "no")
-    half = {name: list(column)[: ROWS // 2] for name, column in shop.items()}
+    half = {name: list(column)[: rows // 2] for name, column in shop.items()}
     for name, table in (("shop", shop), ("half", half), ("bank", bank)):
         with (out / f"{name}.csv").open("w", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
@@ -205,6 +207,7 @@ def describe(out: Path) -> dict[str, object]:
             "learner": message.learner,
             "noise": message.noise,
             **({"local": message.local_epsilon} if getattr(message, "local_epsilon", None) else {}),
+            **({"hints": message.hints} if getattr(message, "hints", "") else {}),
             "naming": message.naming,
             "signed": bool(message.signature),
             **({"codec": message.codec.name} if message.codec.name else {}),
@@ -456,8 +459,68 @@ def local(out: Path) -> None:
     (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
 
 
+def hints(out: Path) -> None:
+    """Write hints by ids, signed, by places in bins, and as they are; and a guest that learnt with the first."""
+    fedonce_hints, jobs = import_module("fedonce.party.hinting"), import_module("fedonce.jobs")
+    hinting, publish = fedonce_hints.Hinting, fedonce_hints.publish
+    keys, hinted = import_module("fedonce.messages.keys"), import_module("fedonce.learners").Hinted
+    out.mkdir(parents=True)
+    write_tables(out, 240)
+    (out / "keys").mkdir()
+    run(out, "keys", "secret", "secret")
+    run(out, "keys", "new", "bank", "--out", "keys")
+    naming = fedonce.Naming("keyed", keys.read_secret(out / "secret"), ("trim",))
+    bank = fedonce.read_table(out / "bank.csv", id="customer")
+    columns = dict(zip(bank.names, bank.columns, strict=True))
+    made = {
+        "keyed": publish(
+            columns["repaid"], hinting(4.0, label="repaid"), "classification", "bank", "loans", bank.ids, naming
+        ),
+        "bins": publish(columns["limit"], hinting(2.0, (2.5, 5.0), "limit"), "regression", "bank", "loans"),
+        "as-it-is": publish(
+            np.asarray(columns["age"], float) > 40,
+            hinting(float("inf"), label="over 40"),
+            "classification",
+            "bank",
+            "loans",
+        ),
+    }
+    made["keyed"] = replace(
+        made["keyed"], signature=keys.read_private(out / "keys" / "bank.key").sign(made["keyed"].checksum)
+    )
+    (out / "hints").mkdir()
+    for name, each in made.items():
+        each.to_file(out / "hints" / f"{name}.fedonce")
+    told = {
+        name: {
+            "party": each.party,
+            "run": each.run,
+            "label": each.label,
+            "classes": each.classes,
+            "epsilon": str(each.epsilon),
+            "keep": each.keep,
+            "rows": each.n_rows,
+            "naming": each.naming,
+            "forms": list(each.forms),
+            "edges": None if each.edges is None else each.edges.tolist(),
+            "signed": bool(each.signature),
+            "answers": each.answers[:12].tolist(),
+        }
+        for name, each in made.items()
+    }
+    (out / "hints.json").write_text(json.dumps(told, indent=1) + "\n")
+    table, reading = jobs.TableSource(out / "shop.csv", "customer").read("shop")
+    learner = hinted(hidden=(4,), base="pca", epochs=2, share=0.5)
+    guest = Guest("shop", learner, 2, run="loans", naming=naming, reading=reading)
+    message = guest.learn(table, hints=made["keyed"])
+    guest.save(out / "guests" / "hinted", {"representation.fedonce": message.to_bytes()})
+    message.to_file(out / "guests" / "hinted" / "representation.fedonce")
+    (out / "half.csv").unlink()
+    (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    made = {"all": main, "calibrated": calibrated, "coded": coded, "own": own, "local": local}[
+    made = {"all": main, "calibrated": calibrated, "coded": coded, "own": own, "local": local, "hints": hints}[
         sys.argv[2] if len(sys.argv) > 2 else "all"
     ]
     made(Path(sys.argv[1]).resolve())

@@ -14,7 +14,7 @@ from fedonce.learners import LEARNERS, NAT, PCA, Learner, configured, make, regi
 from tests.conftest import make_table
 
 CPU = torch.device("cpu")
-ALL = ["nat", "pca", "autoencoder", "cooccurrence", "random", "auto", "cells"]
+ALL = ["nat", "pca", "autoencoder", "cooccurrence", "random", "auto", "cells", "hinted"]
 TABLE = [*ALL, "quantiles"]
 IMAGE = [*ALL, "patches"]
 CASES = (

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from fedonce import NCF, InputError
-from fedonce.training.networks import chain, cnn0, cnn1, code_sizes, encoder, mlp
+from fedonce.training.networks import chain, cnn0, cnn1, cnn3, code_sizes, encoder, mlp, shifted
 
 
 def test_mlp_has_the_widths_of_the_table():
@@ -84,13 +84,35 @@ def test_cnn1_takes_images_of_other_sizes(shape):
     assert encoder(shape, (), 5, "cnn1")(torch.zeros(2, *shape)).shape == (2, 5)
 
 
+@pytest.mark.parametrize("shape", [(1, 6, 6), (1, 28, 14), (3, 16, 16), (1, 7, 9)])
+def test_cnn3_takes_images_of_all_sizes(shape):
+    network = encoder(shape, (), 5, "cnn3")
+    assert network(torch.zeros(2, *shape)).shape == (2, 5)
+    convolutions = [layer for layer in network if isinstance(layer, nn.Conv2d)]
+    assert [layer.out_channels for layer in convolutions] == [32, 64, 128]
+    assert sum(isinstance(layer, nn.BatchNorm2d) for layer in network) == 3
+    assert cnn3(shape, 5, hidden=7)[-1].in_features == 7
+
+
+def test_images_are_shifted_by_a_pixel_and_keep_their_shape():
+    image = torch.arange(1.0, 37).reshape(1, 1, 6, 6)
+    moved = {tuple(shifted(image).ravel().tolist()) for _ in range(200)}
+    wide = nn.functional.pad(image, (1, 1, 1, 1))
+    allowed = {
+        tuple(wide[:, :, down : down + 6, right : right + 6].ravel().tolist())
+        for down in range(3)
+        for right in range(3)
+    }
+    assert moved == allowed
+
+
 @pytest.mark.parametrize(
     ("shape", "network", "message"),
     [
         ((1, 13, 14), "cnn1", "'cnn0' for images below 14 x 14"),
         ((1, 5, 5), "cnn0", "no images of 6 x 6"),
         ((7,), "cnn1", "no images"),
-        ((7,), "cnn2", "'cnn0', 'cnn1' or None. Got 'cnn2'"),
+        ((7,), "cnn2", "'cnn0', 'cnn1', 'cnn3' or None. Got 'cnn2'"),
         ((3,), NCF([4, 4], [8]), "as long as the party has columns .3.. Got .4, 4."),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,17 +12,25 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fedonce import __version__
 from fedonce.assess import audit
-from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun
+from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun, ToldLabels
+from fedonce.data.table import Table
 from fedonce.demo import page as report
 from fedonce.estimators import FedOnceClassifier
 from fedonce.hostmodels import Examples, NetworkModel
 from fedonce.hostmodels.recipe import PRIVATE_CLASSES
-from fedonce.learners import NAT, PCA, Autoencoder, Random
+from fedonce.learners import NAT, PCA, Autoencoder, Hinted, Random
+from fedonce.messages.hints import LEAST_EPSILON
+from fedonce.party import Guest
+from fedonce.party.hinting import KEY_BYTES, Hinting, hints_of, publish
 from fedonce.privacy.budget import Purse, calibrate
 from fedonce.privacy.noise import SecretRandom
+from fedonce.rows.ids import Naming
 from fedonce.system.disk import write_file
 from fedonce.training.loop import Rows
 
@@ -38,12 +47,13 @@ class Findings:
     coupled: list[Coupled]
     one_runs: list[OneRun]
     memberships: list[Membership]
+    told: list[ToldLabels]
 
     @property
     def as_expected(self) -> bool:
         """Whether all that we call private passed, and NAT, which we do not, failed."""
         checks = all(check.passed == (check.what != NAT.name) for check in self.coupled)
-        return checks and all(run.passed for run in self.one_runs)
+        return checks and all(run.passed for run in self.one_runs) and all(each.passed for each in self.told)
 
     def figures(self) -> dict[str, Any]:
         """Return the figures by name."""
@@ -52,6 +62,7 @@ class Findings:
             "as expected": self.as_expected,
             "coupled": [{**vars(check), "passed": check.passed} for check in self.coupled],
             "one run": [{**vars(run), "passed": run.passed} for run in self.one_runs],
+            "hints": [{**vars(each), "passed": each.passed} for each in self.told],
             "membership": [
                 {
                     "model": each.model,
@@ -85,6 +96,11 @@ class Findings:
             f"{100 * each.caught('RMIA', 0.001):.1f} %; accuracy on rows not trained on {100 * each.accuracy:.1f} %"
             for each in self.memberships
         ]
+        told += [
+            f"hints, {each.what}: label epsilon is at least {each.bound:.2f} (99.99 % confidence), claimed {each.claimed:g}; "
+            f"{each.correct:,} of {each.rows:,} labels were told, and {100 * each.most:.1f} % may be"
+            for each in self.told
+        ]
         return [
             *told,
             "As expected: NAT fails, all else passes." if self.as_expected else "NOT as expected.",
@@ -95,7 +111,7 @@ class Findings:
 def run(
     epsilon: float, models: int, canaries: int, seed: int, tell: Callable[[str], None] = lambda what: None
 ) -> Findings:
-    """Run the three tests."""
+    """Run the tests."""
     rows, labels = _rows(seed)
     coupled = []
     for learner in (PCA(), Autoencoder(epochs=5, private_batch=200), Random(), NAT(epochs=5, batch=64)):
@@ -124,7 +140,49 @@ def run(
     ):
         tell(f"membership, {models} models, {name}")
         memberships.append(audit.membership(name, _model(budget), MEMBERS, budget, models, seed))
-    return Findings(epsilon, coupled, one_runs, memberships)
+    tell("labels from hints")
+    hinted = max(epsilon, LEAST_EPSILON)
+    again, encoder = _asked_again(hinted), _from_encoder(hinted, rows, seed)
+    told = [
+        audit.told_labels("answers, asked for three times", again, hinted, seed=seed, answers=True),
+        audit.told_labels("an encoder trained on them", encoder, hinted, rows=len(rows), seed=seed),
+    ]
+    return Findings(epsilon, coupled, one_runs, memberships, told)
+
+
+def _asked_again(epsilon: float) -> audit.Guess:
+    """Return what somebody makes of hints who asks for them three times: the answer that he got most often."""
+
+    def guess(labels: NDArray[np.intp]) -> NDArray[np.intp]:
+        ids, key = np.array([f"row {row}" for row in range(len(labels))], dtype=object), secrets.token_bytes(KEY_BYTES)
+        naming, classes = Naming("plain"), np.unique(labels)
+        files = [publish(labels, Hinting(epsilon), ids=ids, naming=naming, key=key, public=classes) for _ in range(3)]
+        counts = np.zeros((len(labels), len(classes)))
+        rows = Table(("none",), True, columns=(np.zeros(len(labels)),), ids=ids)
+        for each in files:
+            np.add.at(counts, (np.arange(len(labels)), hints_of(each, rows, None, naming, None, "shop", "local")), 1)
+        return np.asarray(counts.argmax(axis=1))
+
+    return guess
+
+
+def _from_encoder(epsilon: float, rows: Rows, seed: int) -> audit.Guess:
+    """Return what somebody makes of an encoder's values, its hints, and half of the labels.
+
+    Labels are drawn by coin, so that rows tell nothing of them: what can be told, the encoder has learnt by heart.
+    """
+
+    def guess(labels: NDArray[np.intp]) -> NDArray[np.intp]:
+        hints = publish(labels, Hinting(epsilon))
+        message = Guest("shop", Hinted(base="pca", share=1.0, epochs=20), 8, random_state=seed).learn(rows, hints=hints)
+        seen = np.hstack([message.values, np.eye(hints.classes)[hints.answers]])
+        known = np.arange(len(labels)) % 2 == 0
+        guesses = np.full(len(labels), -1)
+        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+        guesses[~known] = model.fit(seen[known], labels[known]).predict(seen[~known])
+        return guesses
+
+    return guess
 
 
 def check_host(rows: Rows, labels: NDArray[np.int64], epsilon: float = 2.0, seed: int = 0) -> Coupled:

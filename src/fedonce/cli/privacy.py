@@ -164,7 +164,7 @@ def audit(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> None:
-    """Try to break the privacy claims: sums that move too far, canaries in one training, membership of released models.
+    """Try to break the privacy claims: sums that move too far, canaries in one training, membership of models, labels from hints.
 
     The data are part of scikit-learn: nothing is downloaded. Takes a minute or two on two cores.
     """

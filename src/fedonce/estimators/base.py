@@ -135,7 +135,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(stale, None)
         privacy = self._whole_privacy()
         checks.check_parameters(self, self._owner, self._task, privacy)
-        hinting = as_hinting(self.hints, self._owner, self._task, privacy.target_bounds)
+        hinting = as_hinting(self.hints, self._owner)
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
         weight = weights_of(sample_weight, self.class_weight, X, label, self._task, self._owner)
         own, plan = self._budget(privacy, table.n_rows, present)

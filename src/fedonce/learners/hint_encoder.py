@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fedonce.privacy.response import matrix
+from fedonce.learners.told import Told
 from fedonce.training import networks
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
-from fedonce.training.losses import HintLoss
 from fedonce.training.networks import chain, cnn3, fits_cnn0, shifted
 from fedonce.training.problem import Problem
 from fedonce.training.settings import Epoch, Training
 from fedonce.training.trainer import trainer
 
 NOISE = 0.05  # on an image's values while an encoder is trained, as rounding puts some on them later
-
-
-@dataclass(frozen=True, eq=False)
-class Told:
-    """What a guest was told of its rows: an answer each, -1 where there is none, of so many classes, with which epsilon."""
-
-    answers: NDArray[np.int64]
-    classes: int
-    epsilon: float
-
-    @property
-    def hinted(self) -> NDArray[np.intp]:
-        """The rows that there is a hint for."""
-        return np.flatnonzero(self.answers >= 0)
-
-    @property
-    def loss(self) -> HintLoss:
-        """What an encoder is to lower."""
-        return HintLoss(matrix(self.classes, self.epsilon))
-
-    def take(self, rows: NDArray[np.intp]) -> Told:
-        """Return what was told of some rows."""
-        return replace(self, answers=self.answers[rows])
 
 
 def encoder(shape: Sequence[int], hidden: Sequence[int], width: int) -> nn.Module:

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from fedonce.learners.base import epochs_for
-from fedonce.learners.hint_encoder import Told, encoder, train
+from fedonce.learners.hint_encoder import encoder, train
 from fedonce.learners.names import LEARNERS
 from fedonce.learners.pca import principal
+from fedonce.learners.told import Told
 from fedonce.training.loop import Rows, apply
 from fedonce.training.networks import mlp
 from fedonce.training.problem import Problem

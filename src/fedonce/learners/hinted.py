@@ -19,10 +19,11 @@ from torch import nn
 from fedonce.errors import InputError
 from fedonce.learners.auto import Auto
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for
-from fedonce.learners.hint_encoder import Told, encoder, train
+from fedonce.learners.hint_encoder import encoder, train
 from fedonce.learners.hint_trial import Trial
 from fedonce.learners.names import LEARNERS, Facts
 from fedonce.learners.pca import principal
+from fedonce.learners.told import Told
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch, Training
@@ -160,9 +161,7 @@ class Hinted(NetworkLearner):
         rest = (self.base_.transform(rows, device) - self.mean_) @ self.turn_[: self.rest_].T
         return np.hstack([super().transform(rows, device), rest]).astype(np.float32)
 
-    def module(self) -> nn.Module:
-        """Raise: two learners side by side are no one network."""
-        return Learner.module(self)
+    module = Learner.module  # it raises: two learners side by side are no one network
 
     def state(self) -> Tensors:
         """Return both learners' weights, and how their values go together."""
@@ -183,6 +182,8 @@ class Hinted(NetworkLearner):
         if self.hinted_:
             super().restore(tensors)
             self.fitted().eval()
+            if self.hinted_ != self.dim_:
+                raise ValueError("its encoder gives another number of values than it says")
 
 
 def told_by(learner: Learner) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
-from fedonce.messages.envelope import Refusal
+from fedonce.messages.envelope import Refusal, is_name
 from fedonce.system.sizes import in_words, memory_limit
 
 KIND = "message"
@@ -75,9 +75,7 @@ class Failure(Refusal):
     def hints(self, header: dict[str, str]) -> str:
         """Read with which epsilon labels were hinted at, and which label; empty: none were."""
         text = header.get("hints", "")
-        if text and (
-            len(text) > 130 or not text.isprintable() or not re.fullmatch(r"(inf|\d{1,2}\.\d{1,17}) .+", text)
-        ):
+        if text and not says_hints(text):
             raise self(f"it says of hints {text[:40]!r}, which is no epsilon and name of a label")
         return text
 
@@ -95,6 +93,12 @@ def is_epsilon(value: object) -> bool:
     """Tell whether a value is an epsilon that rows can be told with."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     return number and LEAST_EPSILON <= float(str(value)) <= MOST_EPSILON
+
+
+def says_hints(text: object) -> bool:
+    """Tell whether a text says with which epsilon which label was hinted at, as `Hints.stated` does."""
+    found = re.fullmatch(r"(inf|\d{1,2}\.\d{1,20}) (.+)", text) if isinstance(text, str) else None
+    return found is not None and is_name(found[2])
 
 
 def check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: Failure) -> None:

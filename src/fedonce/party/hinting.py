@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedonce.errors import InputError, MessageError, parameter_error
-from fedonce.learners.hint_encoder import Told
 from fedonce.learners.hinted import Hinted
-from fedonce.messages.hints import MOST_CLASSES, Hints, is_label
+from fedonce.learners.told import Told
+from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints, is_label
 from fedonce.messages.representation import row_digest
 from fedonce.party.labels import Labels
 from fedonce.privacy import response
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 NO_HINT = -1
-BINS = 10  # of numbers between public bounds, where nobody says otherwise
-LEAST_EPSILON, MOST_EPSILON = 0.01, 50.0
 
 
 @dataclass(frozen=True)
@@ -81,9 +80,7 @@ class Hinting:
             return np.searchsorted(np.asarray(self.edges), values.astype(np.float64), side="right"), len(self.edges) + 1
         if task == "regression":
             raise InputError(
-                "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)), or for an estimator target_bounds "
-                f"(low, high), between which {BINS} even bins are taken.",
-                parameter="edges",
+                "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)).", parameter="edges"
             )
         targets = labels.targets(values, len(values))
         assert targets.classes is not None
@@ -106,7 +103,7 @@ def _checked_edges(edges: Sequence[float]) -> tuple[float, ...]:
     return made
 
 
-def as_hinting(given: object, owner: str, task: str, bounds: Any = None) -> Hinting | Hints | None:
+def as_hinting(given: object, owner: str) -> Hinting | Hints | None:
     """Return how to hint from what a user gives: an epsilon, a `Hinting`, ready `Hints`; None: not at all."""
     if given is None or isinstance(given, Hints):
         return given
@@ -116,9 +113,6 @@ def as_hinting(given: object, owner: str, task: str, bounds: Any = None) -> Hint
     if math.isinf(made.epsilon) and made.label == "label":
         wanted = "finite, or a Hinting with the name (label) of another label, which may travel as it is"
         raise parameter_error(owner, "hints", wanted, given)
-    if task == "regression" and made.edges is None and bounds is not None:
-        low, high = bounds
-        return replace(made, edges=tuple(np.linspace(float(low), float(high), BINS + 1)[1:-1]))
     return made
 
 
@@ -162,8 +156,9 @@ def publish(
         )
     codes, classes = hinting.codes(label, task, party, public)
     secret = secrets.token_bytes(KEY_BYTES) if key is None else key
-    # Without ids a row is known by its place. The label is part of the name: another label gets an answer of its own.
-    names = (f"row {place}" for place in range(len(codes))) if ids is None else iter(ids)
+    # The label is part of the name: another label gets an answer of its own. Without ids a row is known by its place, and by the
+    # labels of all rows: were noise shared with another table's row, who knows that one's label would learn this one's.
+    names = _places(codes) if ids is None else iter(ids)
     which = f"hint\n{hinting.label}\n{classes}\n{hinting.edges}\n{hinting.epsilon!r}"
     known = (
         f"{which}\n{code}\n{name}".encode("utf-8", "surrogatepass") for name, code in zip(names, codes, strict=True)
@@ -181,6 +176,11 @@ def publish(
         edges=edges,
         **named,
     )
+
+
+def _places(codes: NDArray[Any]) -> Iterator[str]:
+    table = hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()
+    return (f"row {place} of {table}" for place in range(len(codes)))
 
 
 def _order(

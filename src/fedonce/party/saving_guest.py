@@ -19,6 +19,7 @@ from fedonce.learners.cells import MOST_CELLS
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
 from fedonce.messages.codecs.coded import Coded12, coded_by
+from fedonce.messages.message_checks import says_hints
 from fedonce.messages.names import kept
 from fedonce.party.blurring import Blur
 from fedonce.party.fine_tuning import FineTuning
@@ -122,9 +123,9 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
 
 def _hints(text: object) -> str:
     """Return what a folder says of hints, which its messages repeat."""
-    if not isinstance(text, str) or len(text) > 130:
-        raise ValueError("what it says of hints cannot be read")
-    return text
+    if text == "" or says_hints(text):
+        return str(text)
+    raise ValueError("what it says of hints cannot be read")
 
 
 def _blur_settings(blur: Blur | None) -> dict[str, Any] | None:

@@ -40,12 +40,11 @@ CODED = 4  # of a guest whose messages are coded: a program that does not know h
 OWN_TREES = 5  # of a host with trees of own columns: one that does not know them would predict other numbers for gaps
 LOCAL = 6  # of a guest that tells rows with an epsilon: one that does not know of it would send them as they are
 HINTED = 7  # of a guest that learnt with hints: its messages say so
-READABLE = (1, 2, 3, 4, 5, 6, 7)  # 1: without the files that leave
+READABLE = range(1, HINTED + 1)  # 1: without the files that leave
 MANIFEST = "manifest.json"
 MANIFEST_LIMIT = 2**24  # bytes; a line per message, and 16 MiB are some fifty thousand of them
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
-# Of a process that was killed:
-_UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?")
+_UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?")  # of a killed process
 _LEAVES = re.compile(r"(?!\.)[\w.-]{1,100}\.fedonce")  # names of files that leave
 Tensors = dict[str, NDArray[Any]]
 
@@ -67,15 +66,14 @@ class Stored:
     @property
     def version(self) -> int:
         """The oldest version of the format that can say it."""
-        if "hints" in self.settings:
-            return HINTED
-        if "noise.key" in self.weights:
-            return LOCAL
-        if self.kind == "host" and any(name.rpartition(".")[2] == "own_share" for name in self.weights):
-            return OWN_TREES
-        if "scale.steps" in self.weights:
-            return CODED
-        return CALIBRATED if "temperature" in self.settings else VERSION
+        needed = {
+            CALIBRATED: "temperature" in self.settings,
+            CODED: "scale.steps" in self.weights,
+            OWN_TREES: self.kind == "host" and any(name.rpartition(".")[2] == "own_share" for name in self.weights),
+            LOCAL: "noise.key" in self.weights,
+            HINTED: "hints" in self.settings,
+        }
+        return max([VERSION, *(version for version, needs in needed.items() if needs)])
 
 
 def save(folder: str | Path, model: Stored) -> Path:
@@ -292,10 +290,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not the manifest of a fedonce model; name the folder that a fit wrote.")
     version = content["fedonce model"]
     if type(version) is not int or version not in READABLE:
-        raise InputError(
-            f"The model in {folder} has version {version!r}, this program reads {READABLE[0]} to {READABLE[-1]}; use the fedonce "
-            "that wrote it."
-        )
+        known = f"this program reads {READABLE[0]} to {READABLE[-1]}"
+        raise InputError(f"The model in {folder} has version {version!r}, {known}; use the fedonce that wrote it.")
     content.pop("sha256", None)
     if data != _manifest_bytes(content):
         raise damaged(folder, ValueError(f"{MANIFEST} was changed since it was written"))

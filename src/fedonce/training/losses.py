@@ -98,13 +98,21 @@ class HintLoss(ClosedFormLoss):
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each row."""
         told = torch.from_numpy(self.told).to(outputs.device, outputs.dtype)
-        chance = (F.softmax(outputs, dim=1) * told.T[targets]).sum(dim=1)
-        return -torch.log(chance.clamp(min=torch.finfo(outputs.dtype).tiny))
+        # By logarithms: a chance too small to be written would have no slope.
+        return -torch.logsumexp(F.log_softmax(outputs, dim=1) + told.T[targets].log(), dim=1)
 
     def slopes(self, outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[Any], float]:
         """Return what is held of the classes, less what is held of them once the answer is known."""
-        odds: NDArray[Any] = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-        odds /= odds.sum(axis=1, keepdims=True)
-        joint = odds * self.told.T[targets].astype(outputs.dtype)
-        chance = np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(outputs.dtype).tiny)
-        return odds - joint / chance, float(-np.log(chance).sum())
+        with np.errstate(divide="ignore"):  # what is never told
+            told = np.log(self.told.T[targets]).astype(outputs.dtype)
+        before, sums = _odds(outputs)
+        after, sums_after = _odds(outputs + told)
+        return before - after, float((sums - sums_after).sum())
+
+
+def _odds(outputs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the softmax of each row, and the logarithm of the sum that it was divided by."""
+    highest = outputs.max(axis=1, keepdims=True)
+    odds: NDArray[Any] = np.exp(outputs - highest)
+    sums = odds.sum(axis=1, keepdims=True)
+    return odds / sums, np.log(sums) + highest

@@ -50,8 +50,8 @@ class Exposed:
         The rows' ids as the guest knows them.
     gradients : array of shape (m, d), optional
         What a guest received for these rows in rounds.
-    hints : array of shape (m, ...), optional
-        What a guest was told of these rows' labels. No attack of ours uses them yet.
+    hints : array of shape (m,), optional
+        The class that a guest was told of each of these rows, -1 where none; classes are numbered in the labels' order.
     labels : array of shape (m,), optional
         The host's labels of these rows.
     train : callable, optional

@@ -102,6 +102,14 @@ ATTACKS: Registry[Any, Facts] = Registry(
                 needs=("gradients", "labels"),
             ),
         ),
+        "labels from hints": _ours(
+            "hints:LabelsFromHints",
+            Facts(
+                knows="what a guest has where the host hints at labels: its rows' hints and values",
+                tries="to tell labels by a row's hint, by its values, and by both",
+                needs=("hints", "labels"),
+            ),
+        ),
         "membership": _ours(
             "membership:MembershipOfModel",
             Facts(

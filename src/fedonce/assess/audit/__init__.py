@@ -8,6 +8,8 @@ Passing proves nothing: an audit finds faults, and a guarantee is a proof. What 
    how many coins can be guessed from what was released bounds epsilon from below (Steinke, Nasr and Jagielski, 2023).
 3. `membership`: who was in the training rows of a released model? By the loss, by the likelihood ratio of models that
    were trained with and without the row (Carlini et al., 2022), and by RMIA (Zarifzadeh et al., 2024).
+4. `told_labels`: labels are drawn by coin and hinted at; how many can be told, from the hints themselves or from an encoder that
+   was trained on them, bounds the label epsilon of hints from below.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from fedonce.assess.audit.canaries import (
     p_value,
 )
 from fedonce.assess.audit.coupling import TOLERANCE, Coupled, Train, check_learner, coupled_check
+from fedonce.assess.audit.hints import Guess, ToldLabels, told_labels
 
 PROVES_NOTHING = "Passing proves nothing: an audit can find that a claim is false, never that it is true."
 
@@ -30,9 +33,11 @@ __all__ = [
     "PROVES_NOTHING",
     "TOLERANCE",
     "Coupled",
+    "Guess",
     "Membership",
     "Model",
     "OneRun",
+    "ToldLabels",
     "Train",
     "best_guesses",
     "check_learner",
@@ -43,4 +48,5 @@ __all__ = [
     "membership",
     "one_run",
     "p_value",
+    "told_labels",
 ]

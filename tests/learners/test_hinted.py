@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from fedonce import Guest, InputError
+from fedonce.learners import NAT, PCA, Cells, Hinted, make
+from fedonce.learners.hinted import LEAST_HINTED
+from fedonce.learners.told import Told
+from fedonce.privacy.response import answers
+from tests.conftest import make_table
+
+CPU = torch.device("cpu")
+N = 1200
+
+
+def hidden_class(n=N, seed=0):
+    """Twelve columns of which those that vary least tell the class: the first principal components miss it."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, n)
+    rows = rng.standard_normal((n, 12))
+    rows[:, 6:] = 0.3 * (rows[:, 6:] + 0.8 * (2 * label[:, None] - 1))
+    return rows.astype(np.float32), label
+
+
+def told_of(label, epsilon=4.0, seed=1):
+    rng = np.random.default_rng(seed)
+    classes = int(label.max()) + 1
+    return Told(answers(label, classes, epsilon, rng.random((len(label), 2))).astype(np.int64), classes, epsilon)
+
+
+def fitted(rows, told, dim=4, seed=0, coded=(), **settings):
+    learner = Hinted(**{"base": "pca", "epochs": 4, **settings})
+    learner.fit(rows, dim, np.random.default_rng(seed), CPU, told=told, **({"coded": coded} if coded else {}))
+    return learner
+
+
+def right(values, label):
+    """Return how well a line tells the class from values, on rows that it was not fitted to."""
+    half = len(label) // 2
+    return LogisticRegression(max_iter=500).fit(values[:half], label[:half]).score(values[half:], label[half:])
+
+
+def same_space(one, other):
+    """Tell whether two sets of values are the same but for a turn and a shift."""
+    design = np.column_stack([one, np.ones(len(one))])
+    left = other - design @ np.linalg.lstsq(design, other, rcond=None)[0]
+    return float(np.abs(left).max()) < 1e-4
+
+
+def images(n=1000, seed=0):
+    """Images whose class is a faint stripe in either half, beside pixels that vary far more and tell nothing."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, n)
+    pixels = rng.standard_normal((n, 1, 8, 8))
+    pixels[:, 0, 2] *= 0.3
+    pixels[:, 0, 2] += 0.3 * (2 * label[:, None] - 1)
+    return pixels.astype(np.float32), label
+
+
+def test_hints_that_pay_are_taken_for_images_and_tell_the_class():
+    rows, label = images()
+    learner = fitted(rows, told_of(label), epochs=6, batch=32)
+    assert learner.hinted_ > 0
+    values = learner.transform(rows, CPU)
+    assert values.shape == (1000, 4)
+    assert learner.hinted_ + learner.rest_ == 4
+    assert right(values, label) > right(fitted(rows, None).transform(rows, CPU), label) + 0.1
+
+
+def test_hints_at_what_the_rows_do_not_tell_are_left_aside():
+    rows, _ = images()
+    noise = np.random.default_rng(7).integers(0, 2, len(rows))
+    assert fitted(rows, told_of(noise), epochs=6, batch=32).hinted_ == 0
+
+
+def test_a_table_s_own_values_make_no_room_for_hints():
+    """What they are worth beside the columns of others no guest can try."""
+    rows, label = hidden_class()
+    learner = fitted(rows, told_of(label))
+    assert (learner.hinted_, learner.rest_) == (0, 4)
+
+
+@pytest.mark.parametrize("dim", [1, 4])
+def test_without_hints_it_is_the_base(dim):
+    rows, label = hidden_class()
+    base = PCA()
+    base.fit(rows, dim, np.random.default_rng(0), CPU)
+    few = told_of(label)
+    few.answers[LEAST_HINTED - 1 :] = -1  # and with too few of them
+    for told in (None, few):
+        learner = fitted(rows, told, dim)
+        assert (learner.hinted_, learner.rest_) == (0, dim)
+        assert same_space(learner.transform(rows, CPU), base.transform(rows, CPU))
+
+
+def test_columns_of_codes_ignore_hints():
+    """An encoder of codes, which are names, would learn each one's hints by heart."""
+    rows, label = hidden_class()
+    codes = np.random.default_rng(0).integers(1, 50, (N, 2)).astype(np.float32)
+    learner = fitted(np.hstack([codes, rows]), told_of(label), base="auto", coded=(0, 1))
+    assert learner.hinted_ == 0
+
+
+def test_rows_without_a_hint_are_represented_but_not_learnt_from():
+    rows, label = hidden_class()
+    told = told_of(label)
+    told.answers[::3] = -1
+    odd = rows.copy()
+    odd[::3, 6:] += 100.0  # were these learnt from, the encoder would be another
+    learners = [fitted(each, told, share=1.0, base="random") for each in (rows, odd)]
+    assert learners[0].hinted_ == 4
+    np.testing.assert_allclose(*(each.transform(rows, CPU) for each in learners), rtol=1e-5, atol=1e-5)
+    assert len(learners[0].transform(rows, CPU)) == N
+
+
+@pytest.mark.parametrize(("share", "values"), [(0.0, 0), (0.1, 1), (0.5, 2), (1.0, 4)])
+def test_a_share_that_is_given_is_not_tried(share, values):
+    rows, label = hidden_class()
+    learner = fitted(rows, told_of(label), share=share, epochs=1)
+    assert (learner.hinted_, learner.rest_) == (values, 4 - values)
+
+
+@pytest.mark.parametrize("shape", [(12,), (1, 8, 8)])
+@pytest.mark.parametrize("share", [0.5, 1.0])
+class TestContract:
+    """What `test_learners.py` asks of every learner, here with hints."""
+
+    def made(self, shape, share):
+        rng = np.random.default_rng(0)
+        rows = rng.standard_normal((260, *shape)).astype(np.float32)
+        label = (rows.reshape(260, -1)[:, :3].sum(axis=1) > 0).astype(int)
+        return rows, fitted(rows, told_of(label), share=share, epochs=1)
+
+    def test_a_row_does_not_depend_on_its_company(self, shape, share):
+        rows, learner = self.made(shape, share)
+        whole = learner.transform(rows, CPU)
+        assert (whole.dtype, whole.shape) == (np.float32, (260, 4))
+        np.testing.assert_array_equal(learner.transform(rows[7:8], CPU), whole[7:8])
+
+    def test_repeatable_and_global_randomness_is_left_alone(self, shape, share):
+        torch.manual_seed(0)
+        rows, first = self.made(shape, share)
+        after = torch.rand(1).item()
+        torch.manual_seed(0)
+        assert after == torch.rand(1).item()
+        np.testing.assert_array_equal(first.transform(rows, CPU), self.made(shape, share)[1].transform(rows, CPU))
+
+    def test_state_and_back(self, shape, share):
+        rows, learner = self.made(shape, share)
+        restored = Hinted(base="pca")
+        restored.restore({name: value.copy() for name, value in learner.state().items()})
+        np.testing.assert_array_equal(restored.transform(rows, CPU), learner.transform(rows, CPU))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"rest": np.array(5)},
+        {"rest": np.array(-1)},
+        {"mean": np.zeros(3)},
+        {"turn": np.zeros(4)},
+        {"turn": np.zeros((4, 3))},
+        {"hinted": np.array(-1)},
+        {"hinted": np.array(3)},
+        {"dim": np.array(9)},
+        {"shape": np.array([11])},
+    ],
+    ids=str,
+)
+def test_a_forged_state_is_refused(forged):
+    rows, label = hidden_class(300)
+    state = fitted(rows, told_of(label), share=0.5, epochs=1).state() | forged
+    with pytest.raises((ValueError, InputError)):
+        Hinted(base="pca").restore(state)
+
+
+def test_batches_that_end_with_one_row():
+    """Batch norm has no spread of one row."""
+    rng = np.random.default_rng(0)
+    rows, label = rng.standard_normal((257, 1, 8, 8)).astype(np.float32), rng.integers(0, 2, 257)
+    learner = fitted(rows, told_of(label), share=0.5, epochs=1)
+    assert np.isfinite(learner.transform(rows, CPU)).all()
+
+
+class TestAround:
+    def test_takes_name_and_epochs(self):
+        assert (Hinted.around(PCA()).base, Hinted.around(make("autoencoder", epochs=3)).epochs) == ("pca", 3)
+        own = Hinted(share=0.5)
+        assert Hinted.around(own) is own
+
+    def test_a_learner_with_settings_of_its_own_is_refused(self):
+        with pytest.raises(InputError, match=r"this 'nat' has settings of its own. Give learner='nat'"):
+            Hinted.around(NAT(rate=0.5))
+
+    @pytest.mark.parametrize("name", ["cells", "quantiles"])
+    def test_values_on_steps_of_their_own_are_refused(self, name):
+        X, y = make_table(300)
+        with pytest.raises(InputError, match=f"The learner '{name}' gives values on steps.*learn by 'auto', 'pca'"):
+            fitted(X.astype(np.float32), told_of(y), base=name)
+
+    def test_cells_with_settings(self):
+        with pytest.raises(InputError, match="has settings of its own"):
+            Hinted.around(Cells(cells=7))
+
+
+def test_not_learnt_yet_and_not_exported():
+    rows, label = hidden_class(300)
+    with pytest.raises(InputError, match="has not learnt yet"):
+        Hinted().transform(rows, CPU)
+    with pytest.raises(InputError, match="gives no network to export"):
+        fitted(rows, told_of(label), share=0.5, epochs=1).module()
+
+
+def test_it_learns_the_class_and_not_the_noise():
+    """A loss that knows the noise finds the same odds from noisy answers as from labels: not odds that are too even."""
+    rows, label = hidden_class(4000)
+    learner = fitted(rows, told_of(label, 1.0), share=1.0, epochs=10, dim=1)
+    truth = fitted(rows, told_of(label, math.inf), share=1.0, epochs=10, dim=1)
+    assert right(learner.transform(rows, CPU), label) > right(truth.transform(rows, CPU), label) - 0.03
+
+
+def test_a_guest_takes_it_by_name():
+    X, _ = make_table(300)
+    message = Guest("shop", "hinted", 3).learn(X)
+    assert (message.learner, message.dim, message.hints) == ("hinted", 3, "")
