@@ -24,7 +24,7 @@ from fedonce.federation.tables import GuestTables
 from fedonce.federation.workplace import STATE, Failed, Refused, Workplace
 from fedonce.jobs import Learning, TableSource
 from fedonce.jobs import guest as guest_job
-from fedonce.jobs.guest import Keys
+from fedonce.jobs.sealing import Keys
 from fedonce.jobs.settings import public_knowledge
 from fedonce.jobs.settings import purse as purse_of
 from fedonce.messages.keys import read_secret
