@@ -155,7 +155,7 @@ def describe_message(
         "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",
         "local epsilon": _local(message),
         "privacy spent": _spent(message),
-        "hints": _hints(message),
+        "hints": hints_in_words(message),
         "ids": _ids(message),
         "rows digest": message.rows,
         "checksum": message.checksum,
@@ -206,7 +206,8 @@ def _rates(hints: Hints) -> NDArray[np.float64]:
     return np.clip((told - other) / max(hints.keep - other, 1e-3), 0, 1)
 
 
-def _hints(message: Representation) -> str:
+def hints_in_words(message: Representation) -> str:
+    """Return with which hints a message was made."""
     epsilon, _, label = message.hints.partition(" ")
     if not label:
         return "none"

@@ -157,7 +157,8 @@ def _print_fit(report: GuestReport) -> None:
     typer.echo("What leaves the house:")
     show(report.leaving())
     if report.hints:
-        typer.echo(one_line(f"\n{report.hints}"))
+        typer.echo()
+        typer.echo(one_line(report.hints))
     if report.leakage.findings:
         typer.echo("\nWhat quick attacks read in the message:")
         for line in report.leakage.lines():

@@ -20,6 +20,8 @@ from fedonce.cli.options import (
     Run,
     TableFile,
     Training,
+    Types,
+    pairs,
 )
 from fedonce.cli.terminal import AsJson, Quiet, progress, show, to_json
 from fedonce.cli.unfolding import unfolded
@@ -78,6 +80,7 @@ def hint(
     telling: TellingOptions,
     leaving: HintLeavingOptions,
     id: Id = None,
+    types: Types = None,
     name: Annotated[str, typer.Option(help="The host's name.")] = "host",
     record: Annotated[
         Path | None,
@@ -99,7 +102,8 @@ def hint(
 
     with progress(quiet) as tell:
         rows, sealing, how = leaving.row_names(), leaving.sealing(), telling.telling()
-        job = HintJob(TableSource(table, id), label, out, how, name, rows, sealing, record, limit)
+        source = TableSource(table, id, types=pairs(types, "--type", "age=number"))
+        job = HintJob(source, label, out, how, name, rows, sealing, record, limit)
         figures = job.run(tell).as_json()
     if as_json:
         typer.echo(to_json(figures))

@@ -134,10 +134,10 @@ class GuestJob:
             )
         budget, local = self.budget.plan or self.budget.epsilon, self.learning.local_epsilon
         if self.hints is not None and (budget is not None or local is not None):
-            which = "a local epsilon (local_epsilon)" if budget is None else "a privacy budget (plan, epsilon)"
+            which = "a local epsilon (local_epsilon)" if budget is None else "a privacy budget (epsilon)"
             raise InputError(
                 f"Learn with hints (hints), or with {which}, not with both: what an encoder learns from hints is not priced.",
-                parameter=("hints", "local_epsilon") if budget is None else ("hints", "plan", "epsilon"),
+                parameter=("hints", "local_epsilon") if budget is None else ("hints", "epsilon"),
             )
 
     def run(self, tell: Tell = silent, progress: Progress | None = None) -> GuestReport:

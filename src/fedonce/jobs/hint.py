@@ -80,14 +80,11 @@ class Telling:
 
     def __post_init__(self) -> None:
         if self.proxy is not None and self.epsilon is not None:
-            wanted = f"left out where a stand-in {self.proxy!r} travels as it is (proxy)"
-            raise parameter_error("Telling", "epsilon", wanted, self.epsilon)
-        if self.proxy is None and self.epsilon in (None, math.inf):
-            wanted = (
-                f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; a column that is no secret may travel as it is, under a "
-                "name of its own (proxy)"
-            )
-            raise parameter_error("Telling", "epsilon", wanted, self.epsilon)
+            raise _wrong_epsilon(f"left out where a stand-in, {self.proxy!r}, travels as it is (proxy)", self.epsilon)
+        if self.proxy is None and (self.epsilon is None or not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON):
+            wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
+            wanted += "a column that is no secret may travel as it is, under a name of its own (proxy)"
+            raise _wrong_epsilon(wanted, self.epsilon)
         if self.task not in (None, "classification", "regression"):
             raise parameter_error("Telling", "task", "'classification' or 'regression'", self.task)
         if not is_name(self.run):
@@ -104,7 +101,11 @@ class Telling:
     def task_of(self, label: NDArray[Any], column: str) -> str:
         """Return what labels are, classes or numbers; raise where numbers have no bins, or bins no numbers."""
         if self.edges is not None:
-            check_task("regression", label, column)
+            if label.dtype.kind not in "fiu":
+                raise InputError(
+                    f"The labels, column {column!r}, are no numbers, and bins are for numbers; leave them out (edges).",
+                    parameter="edges",
+                )
             return "regression"
         found = self.task or infer_task(label)
         check_task(found, label, column)
@@ -115,6 +116,10 @@ class Telling:
                 parameter=("edges", "task"),
             )
         return found
+
+
+def _wrong_epsilon(wanted: str, got: object) -> InputError:
+    return InputError(str(parameter_error("Telling", "epsilon", wanted, got)), parameter=("epsilon", "proxy"))
 
 
 @dataclass(frozen=True)
