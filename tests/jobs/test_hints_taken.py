@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -66,7 +67,7 @@ def test_hints_signed_plain_or_sealed_are_the_same():
 def test_a_report_says_what_came_of_hints(tmp_path):
     report = learn(tmp_path / "model", HintsFile("signed.fedonce", "bank.pub"))
     figures = report.as_json()
-    assert figures["learner"] == "hinted"
+    assert report.message.leaving.message.learner == "hinted"
     assert figures["hints"] == "made with hints at 'repaid', label epsilon 3 (as the guest states it)"
     hinted = figures["hinted"]
     assert (hinted["label"], hinted["epsilon"], hinted["classes"]) == ("repaid", 3.0, 2)
@@ -85,6 +86,26 @@ def test_a_learner_that_takes_no_value_by_hints_says_so(tmp_path):
     report = replace(job, attack=False, hints=HintsFile("plain.fedonce")).run()
     assert report.as_json()["hinted"]["hinted_values"] == 0
     assert "No value is by hints" in report.hints
+
+
+def test_a_key_opens_sealed_hints_as_it_opens_agreed_rows(tmp_path):
+    rows = RowNames("secret", key="shop.key")
+    assert learn(tmp_path / "model", HintsFile("sealed.fedonce"), rows).hinted.hinted_rows == N - 50
+
+
+def test_rows_known_by_their_places(tmp_path):
+    done(tmp_path, f"host hint {Path.cwd()}/bank.csv --label repaid --epsilon 3 --name bank --out hints.fedonce")
+    shop = pd.read_csv("shop.csv")
+    shop[: N - 50].drop(columns="who").to_csv(tmp_path / "shop.csv", index=False)
+    shop.drop(columns="who").to_csv(tmp_path / "longer.csv", index=False)
+    learning, hints = (
+        Learning("local", Hinted(base="pca", epochs=1, share=0.5), 2),
+        HintsFile(tmp_path / "hints.fedonce"),
+    )
+    job = GuestJob(TableSource(tmp_path / "shop.csv"), "shop", tmp_path / "model", learning, attack=False, hints=hints)
+    assert job.run().hinted.hinted_rows == N - 50
+    with pytest.raises(MessageError, match=f"they are about {N - 50} rows, and the agreed ones are {N}"):
+        replace(job, table=TableSource(tmp_path / "longer.csv"), out=tmp_path / "other").run()
 
 
 def test_without_hints_nothing_is_said_of_them(tmp_path):

@@ -155,7 +155,7 @@ class GuestJob:
             party, own, agreed = self._prepare(tell)
             tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
             message = party.learn(own, agreed=agreed, progress=progress, hints=hints)
-            taken = None if hints is None else Taken.of(hints, party, own, agreed)
+            taken = None if hints is None else Taken.of(hints, party, own, agreed, message.dim)
             found = Leakage((), learner=as_sent(party))
             if self.attack:
                 tell("attacking the message")

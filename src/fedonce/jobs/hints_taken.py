@@ -81,11 +81,11 @@ class Taken:
     hinted_values: int
 
     @classmethod
-    def of(cls, hints: Hints, party: Guest, own: Table, agreed: AgreedRows | None) -> Taken:
-        """Return it of a guest that has learnt."""
+    def of(cls, hints: Hints, party: Guest, own: Table, agreed: AgreedRows | None, values: int) -> Taken:
+        """Return it of a guest that has learnt, and sends so many values per row."""
         told = hints_of(hints, own, None, party.naming, agreed, party.name, party.run)
         by_hints = int(getattr(party.learner, "hinted_", 0))
-        return cls(hints.label, hints.epsilon, hints.classes, len(told), int((told >= 0).sum()), party.dim, by_hints)
+        return cls(hints.label, hints.epsilon, hints.classes, len(told), int((told >= 0).sum()), values, by_hints)
 
     @property
     def in_words(self) -> str:
@@ -95,7 +95,8 @@ class Taken:
         made = (
             f"{self.hinted_values} of {self.values} values are by hints"
             if self.hinted_values
-            else "no value is by hints: on rows held back they gave nothing, or too few rows have one"
+            else "no value is by hints: too few rows have one, other values left no room, or in a trial on rows held back they "
+            "gave nothing"
         )
         told = f"{self.hinted_rows:,} of {self.rows:,} rows have one{gaps}"
         return f"Hints at {self.label!r} ({how}, {self.classes} classes): {told}. {made[0].upper()}{made[1:]}."

@@ -120,7 +120,7 @@ def test_hints_reach_a_guest_that_allows_them(running):
     """Policies are read at each request: the shop says yes, the telco does not."""
     before = (running.kits / "shop" / "policy.toml").read_text()
     running.policy("shop", before.replace("hints = false", "hints = true"))
-    told = running.outcome(running.fit(running.write_run(run="hinted", hints=2.0), "hinted"))
+    told = running.outcome(running.fit(running.write_run(run="hinted", hints=2.0, epochs=2), "hinted"))
     running.policy("shop", before)
     assert told["took part"] == ["shop"]
     assert "telco does not learn with hints (hints = false)" in told["refused"]["telco"]
