@@ -94,10 +94,10 @@ def test_a_stand_in_travels_as_it_is_under_its_own_name(folder, job):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "must be a number from 0.01 to 50.*under a name of its own .proxy.*Got None"),
-        ({"epsilon": math.inf}, "must be a number from 0.01 to 50"),
-        ({"epsilon": 0.0}, "must be a number from 0.01 to 50.*Got 0.0"),
-        ({"epsilon": math.nan}, "must be a number from 0.01 to 50"),
+        ({}, "must be a number from 0.01 to 20.*under a name of its own .proxy.*Got None"),
+        ({"epsilon": math.inf}, "must be a number from 0.01 to 20"),
+        ({"epsilon": 0.0}, "must be a number from 0.01 to 20.*Got 0.0"),
+        ({"epsilon": math.nan}, "must be a number from 0.01 to 20"),
         ({"epsilon": 2.0, "proxy": "x"}, "must be left out where a stand-in, 'x'"),
         ({"epsilon": 2.0, "edges": (2, 1)}, "ascending"),
         ({"epsilon": 2.0, "task": "ranking"}, "'classification' or 'regression'"),

@@ -11,11 +11,11 @@ from typing import Any
 
 from fedonce.errors import InputError
 from fedonce.federation.tomlfile import NAME, TEXT, Keys, Kind, check, number, wrong
+from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON
 
 SECTION = "hints"
-RECORD = "hints.record"
-MOST_LIMIT = 1000.0  # as `jobs.hint_record.MOST_LIMIT`
-LEAST_EPSILON, MOST_EPSILON, MOST_EDGES = 0.01, 50.0, 255  # as `party.hinting`, which takes seconds to import
+RECORD, MOST_LIMIT = "hints.record", 1000.0  # as in `jobs.hint_record`, which takes seconds to import
+MOST_EDGES = MOST_CLASSES - 1
 ON_STEPS = ("cells", "quantiles")  # learners beside whose values there is no room for hints
 
 

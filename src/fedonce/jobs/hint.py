@@ -19,9 +19,9 @@ from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import File, RowNames
 from fedonce.jobs.tables import TableSource, check_label, check_task, infer_task
 from fedonce.messages.envelope import is_name
-from fedonce.messages.hints import Hints
+from fedonce.messages.hints import LEAST_EPSILON, MOST_EPSILON, Hints
 from fedonce.messages.names import check_name
-from fedonce.party.hinting import LEAST_EPSILON, MOST_EPSILON, Hinting
+from fedonce.party.hinting import Hinting
 from fedonce.rows.ids import Ids
 from fedonce.system.disk import write_file
 from fedonce.system.text import Tell, silent

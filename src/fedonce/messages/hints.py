@@ -23,6 +23,7 @@ from fedonce.system.sizes import MESSAGE_LIMIT, in_words, memory_limit
 
 KIND = "hints"
 MOST_CLASSES = 256
+LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0  # beyond, 52 random bits are too coarse for the probability of another class
 ROWS_LIMIT = 2**40
 _KEYS = ("run", "party", "rows", "n", "label", "classes", "epsilon", "keep")
 _OPTIONAL = ("ids", "normalised")
@@ -79,7 +80,7 @@ class Hints:
     @property
     def stated(self) -> str:
         """What a message says that was made with these hints: with which epsilon, and of which label."""
-        return f"{self.epsilon!r} {self.label}"
+        return f"{float(self.epsilon)!r} {self.label}"
 
     @property
     def checksum(self) -> str:
@@ -197,10 +198,10 @@ class _Failure(Failure):
         self.kind = KIND
 
     def epsilon(self, header: dict[str, str]) -> float:
-        """Read an epsilon: a number above 0, or infinity."""
+        """Read an epsilon: a number, or infinity."""
         text = header["epsilon"]
-        if text != "inf" and (not re.fullmatch(_NUMBER, text) or not 0 < float(text) <= 50):
-            raise self(f"its epsilon is {text[:40]!r}, not a number above 0 and up to 50, or inf")
+        if text != "inf" and (not re.fullmatch(_NUMBER, text) or not LEAST_EPSILON <= float(text) <= MOST_EPSILON):
+            raise self(f"its epsilon is {text[:40]!r}, not a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}, or inf")
         return float(text)
 
 
