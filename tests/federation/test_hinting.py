@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fedonce.errors import BudgetError, InputError
+from fedonce.federation import allowance
 from fedonce.federation.facts import Facts
 from fedonce.federation.host_run import HostRun
 from fedonce.federation.policy import Policy
@@ -104,6 +105,8 @@ def test_hints_travel_with_the_request_and_everybody_says_so(bank):
     assert bank.events("hints")[0]["label"] == "churned"
     assert (sent(bank).hints, sent(bank).learner) == ("2.0 churned", "hinted")
     assert [each.hints for each in bank.learnings()] == ["2.0 churned"]
+    shown = allowance.as_json(bank.responder.policy(), bank.responder.record.look())
+    assert [each["hints"] for each in shown["last"]] == ["2.0 churned"]
     assert bank.record.look().spent == 2.0
 
 
