@@ -14,6 +14,7 @@ from fedonce.jobs.settings import purse
 from fedonce.learners import PCA, Cells
 from fedonce.messages import keys as crypto
 from fedonce.messages.envelope import SEALED
+from fedonce.party.hinting import Hinting, publish
 from fedonce.privacy.budget import calibrate
 from fedonce.rows import alignment
 from fedonce.rows.ids import Naming, fingerprint
@@ -72,6 +73,7 @@ def test_everything_that_leaves_is_told(message, tmp_path):
         "noise": "none",
         "local epsilon": "none",
         "privacy spent": "none stated: no privacy guarantee",
+        "hints": "none",
         "ids": f"keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret {fingerprint(SECRET)}; normalised: trim",
         "rows digest": message.rows,
         "checksum": message.checksum,
@@ -227,3 +229,57 @@ def test_files_of_an_alignment(table, keys, tmp_path):
         (tmp_path / name).write_bytes(files[name][:-1] + bytes([files[name][-1] ^ 1]))
         with pytest.raises(MessageError, match=rf"is refused: .*{name}\)"):
             inspect(tmp_path / name)
+
+
+def hints_at(labels, epsilon, **more):
+    ids = np.array([f"c{i}" for i in range(len(labels))], dtype=object)
+    hinting = Hinting(epsilon, label="repaid", edges=more.pop("edges", None))
+    return publish(labels, hinting, party="bank", run="spring", ids=ids, naming=Naming("keyed", SECRET), **more)
+
+
+def test_hints_say_how_truly_they_tell_and_what_everybody_sees(tmp_path):
+    labels = np.repeat([0, 1, 2], [3000, 2000, 1000])
+    told = inspect(hints_at(labels, 2.0).to_file(tmp_path / "h.fedonce"))
+    assert (told["kind"], told["party"], told["run"], told["label"]) == ("hints", "bank (host)", "spring", "repaid")
+    assert (told["classes"], told["rows"], told["signature"], told["sealed"]) == ("3", 6000, "none", "no")
+    assert told["label epsilon"] == "2, pure, by randomised response"
+    assert told["keep probability"].startswith(f"with probability {np.exp(2) / (np.exp(2) + 2):.4g} the true class")
+    rates = [float(rate) for rate in told["base rates"].removeprefix("VISIBLE: about ").split(", ")]
+    assert np.allclose(rates, [1 / 2, 1 / 3, 1 / 6], atol=0.04)  # of 6,000 answers, with a spread of 0.01
+    assert "an answer that its owner can deny" in told["who learns what"]
+
+
+def test_hints_that_travel_as_they_are_say_so(tmp_path):
+    told = inspect(hints_at(np.arange(40) % 2, np.inf).to_file(tmp_path / "h.fedonce"))
+    assert told["label epsilon"] == "none: THE LABEL TRAVELS AS IT IS"
+    assert (told["keep probability"], told["base rates"]) == ("1: every class is told truly", "VISIBLE: about 0.5, 0.5")
+    assert told["who learns what"].endswith("an answer that is true")
+
+
+def test_bins_of_hints_are_told_and_many_are_cut_short(tmp_path):
+    numbers = np.linspace(0, 100, 500)
+    few = hints_at(numbers, 2.0, edges=(10, 20), task="regression").to_file(tmp_path / "h.fedonce")
+    assert inspect(few)["classes"] == "3, bins between 10, 20"
+    many = hints_at(numbers, 2.0, edges=range(1, 99), task="regression").to_file(tmp_path / "h.fedonce")
+    assert inspect(many)["classes"].endswith("12, ...")
+    assert inspect(many)["base rates"].endswith(" and 87 more")
+
+
+def test_signed_and_sealed_hints_are_opened_and_verified(keys, tmp_path):
+    hints = hints_at(np.arange(40) % 2, 2.0)
+    signed = replace(hints, signature=keys["bank"].sign(hints.checksum))
+    path = tmp_path / "h.fedonce"
+    path.write_bytes(crypto.seal(signed.to_bytes(), keys["shop"].public))
+    assert inspect(path)["sealed"].startswith("yes: only the receiver")
+    told = inspect(path, keys["shop"], keys["bank"].public)
+    assert (told["signature"], told["sealed"]) == (f"verified: by {keys['bank'].fingerprint}", "yes, opened here")
+    with pytest.raises(MessageError, match="do not use it"):
+        inspect(path, keys["shop"], keys["shop"].public)
+
+
+def test_a_message_made_with_hints_says_so(message, tmp_path):
+    path = tmp_path / "m.fedonce"
+    assert inspect(replace(message, hints="2.0 repaid").to_file(path))["hints"].startswith(
+        "made with hints at 'repaid', label epsilon 2 "
+    )
+    assert "told as it is" in inspect(replace(message, hints="inf last year").to_file(path))["hints"]

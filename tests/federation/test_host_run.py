@@ -142,7 +142,7 @@ def test_the_log_ends_with_the_report(bank):
 def test_what_is_kept_lets_predictions_be_asked_for(bank):
     bank.fit()
     facts = json.loads((bank.folder / "model" / FOLDER / FACTS).read_text())
-    assert set(facts) == {"kit", "models", "run", "forms", "secret", "max_message", "max_memory"}
+    assert set(facts) == {"kit", "models", "run", "forms", "secret", "max_message", "max_memory", "hints"}
     figures = bank.predict().as_json()
     assert (figures["rows"], figures["guests"], figures["absent"]) == (20, {"shop": 1.0}, [])
     assert {"late", "refused", "failed", "seconds", "messages", "bytes", "payload bytes", "wire bytes", "out"} <= set(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from dataclasses import fields, replace
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from fedonce.errors import MessageError
-from fedonce.federation.request import KIND, WHATS, Request
+from fedonce.federation.request import KEYS, KIND, WHATS, Request
 from fedonce.messages import envelope
+from fedonce.party.hinting import Hinting, publish
 from fedonce.rows import alignment
 
 IDS = np.array([f"c{i}" for i in range(12)], dtype=object)
@@ -36,6 +38,7 @@ LEARN = Request(
 REQUESTS = {
     "short": Request("bank", "shop", "churn", "learn", "0.6.0"),
     "learn": LEARN,
+    "hinted": Request("bank", "shop", "churn", "learn", "0.6.0", hints=b"hints"),
     "represent": Request("bank", "shop", "churn", "represent", "0.6.0", model="a" * 32, nonce="b" * 8, rows=ROWS),
     "align": Request("bank", "shop", "churn", "align", "0.6.0", points=b"points"),
     "rounds": Request(
@@ -94,6 +97,7 @@ CHANGES = {
     "points": b"x",
     "plan": "{}",
     "bytes_per_row": 3.0,
+    "hints": b"hints",
 }
 
 
@@ -246,3 +250,26 @@ def test_bytes_per_row_that_cannot_be_meant(most):
     asked = Request("bank", "shop", "churn", "learn", "0.6.0", bytes_per_row=most)
     with pytest.raises(MessageError, match="bytes_per_row must be a number"):
         Request.from_bytes(asked.to_bytes())
+
+
+def test_hints_are_named_by_their_checksum_and_others_are_refused():
+    request = REQUESTS["hinted"]
+    assert request.settings["hints"] == hashlib.sha256(b"hints").hexdigest()
+    assert "hints" not in REQUESTS["short"].settings
+    found = envelope.unpack(request.to_bytes(), KIND, KEYS)
+    for hints in (b"other", None):
+        tensors = {"settings": found.tensors["settings"]}
+        tensors |= {} if hints is None else {"hints": np.frombuffer(hints, np.uint8)}
+        with pytest.raises(MessageError, match="its hints are not those that it names"):
+            Request.from_bytes(envelope.pack(KIND, found.header, tensors))
+
+
+def test_hints_are_for_learning_alone():
+    with pytest.raises(MessageError, match="hints are for learning alone"):
+        Request.from_bytes(replace(REQUESTS["represent"], hints=b"hints").to_bytes())
+
+
+def test_a_request_says_what_it_hints_at():
+    hints = publish(np.array([0, 1] * 6), Hinting(2.0, label="churned"), party="bank", run="churn", ids=IDS)
+    assert replace(REQUESTS["short"], hints=hints.to_bytes()).hinted == "2.0 churned"
+    assert (REQUESTS["short"].hinted, REQUESTS["hinted"].hinted) == (None, "unknown")

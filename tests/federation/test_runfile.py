@@ -16,6 +16,7 @@ from fedonce.federation.host_run import host_job
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.runfile_checks import BUDGET_KEYS, GUEST_KEYS, KEYS, ROUNDS_KEYS
+from fedonce.federation.runfile_hints import HINTS_KEYS
 from fedonce.jobs.tables import read_labelled
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Plan
@@ -350,7 +351,7 @@ def test_the_document_says_every_key():
     from fedonce.federation.policy import KEYS as POLICY_KEYS
 
     text = DOCUMENT.read_text(encoding="utf-8")
-    for key in {*KEYS, *GUEST_KEYS, *ROUNDS_KEYS, *BUDGET_KEYS, *POLICY_KEYS}:
+    for key in {*KEYS, *GUEST_KEYS, *ROUNDS_KEYS, *BUDGET_KEYS, *HINTS_KEYS, *POLICY_KEYS}:
         assert f"`{key}" in text or f"[{key}" in text, key
 
 

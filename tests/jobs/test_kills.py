@@ -11,7 +11,8 @@ import warnings
 import numpy as np
 import pytest
 
-from fedonce import Guest, Host, Representation
+from fedonce import Guest, Hints, Host, Representation
+from fedonce.jobs.hint_record import HintRecord
 from fedonce.messages import keys
 from fedonce.party import storage
 from fedonce.rows.alignment import AgreedRows, State, finish, respond
@@ -31,6 +32,7 @@ REFIT = "host fit bank.csv --out bank --refit --secret secret --epochs 1 --quiet
 ASK = "align request bank.csv --id who --name bank --run local --out ask --force"
 ANSWER = "align respond shop.csv --id who --name shop --request ask --out answer --force"
 FINISH = "align finish bank.csv --id who --state ask.state --response answer --out rows --seal-to shop=shop.pub --force"
+HINT = "host hint bank.csv --id who --label y --secret secret --out hints.fedonce --quiet --epsilon"
 GUEST = f"--guest shop/{MESSAGE}"
 
 
@@ -50,6 +52,7 @@ def office(tmp_path_factory):
         f"{FIT_BANK} {GUEST}",
         "guest represent shop.csv --model shop --plain-ids --out new.fedonce --quiet",
         f"host predict bank.csv --model bank {GUEST} --secret secret --out out.csv --quiet",
+        f"{HINT} 1",
         ASK,
         ANSWER,
         f"{FINISH} --secret secret",
@@ -135,6 +138,13 @@ def answer_state(folder):
     return len(finish((folder / "ask.state").read_bytes(), (folder / "answer").read_bytes(), ids).positions)
 
 
+def hints_state(folder):
+    """The hints, which are in the record whenever they are there."""
+    found = Hints.from_file(folder / "hints.fedonce").checksum
+    assert found in [each.checksum for each in HintRecord(folder / "hints.record").look().published]
+    return found
+
+
 COMMANDS = {
     "guest fit --replace": (f"{FIT_SHOP} --replace --seed 1 --dim 1", guest_state, {}),
     "guest represent": (
@@ -142,6 +152,7 @@ COMMANDS = {
         message_state,
         {},
     ),
+    "host hint": (f"{HINT} 2", hints_state, {}),
     "host fit": (f"{FIT_BANK} {GUEST}", host_state, {"bank"}),
     "host fit --refit": (REFIT, host_state, {}),
     "host predict": ("host predict bank.csv --model bank --allow-absent --out out.csv --quiet", content("out.csv"), {}),

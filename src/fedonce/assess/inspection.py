@@ -1,7 +1,8 @@
-"""What is in a message or a file of an alignment, for the person who signs off; nothing of it is taken on trust."""
+"""What is in a message, in hints or in a file of an alignment, for the person who signs off; nothing of it is taken on trust."""
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 from fedonce.errors import MessageError
 from fedonce.learners.names import LEARNERS
 from fedonce.messages import envelope
+from fedonce.messages import hints as hints_file
 from fedonce.messages.codecs import Coded
+from fedonce.messages.hints import Hints
 from fedonce.messages.keys import PrivateKey, PublicKey, signed_by, unseal
 from fedonce.messages.representation import DIM_LIMIT, Representation
 from fedonce.privacy.ledger import describe, from_text
@@ -29,7 +32,7 @@ MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # of splitmix64: 
 
 
 def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey | None = None) -> dict[str, Any]:
-    """Return all that a message, or a file of an alignment, says; a sealed one needs the key that it was sealed to."""
+    """Return all that a message, hints, or a file of an alignment, says; a sealed one needs the key that it was sealed to."""
     try:
         raw = envelope.read_bytes(path, "message", look=None if key is not None else _stop_at_sealed)
     except _SealedError as found:
@@ -41,6 +44,9 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
             sealed = "yes, opened here" if data is not raw else "no"
             told = {"file": str(path), "bytes": len(raw), "kind": envelope.kind_of(data), **about(data)}
             return {**told, "signature": "none: files of an alignment are not signed", "sealed": sealed}
+        if envelope.kind_of(data) == hints_file.KIND:
+            hints = Hints.from_bytes(data)
+            return describe_hints(hints, len(raw), str(path), data is not raw, verify)
         message = Representation.from_bytes(data, max_dim=DIM_LIMIT)
     except MessageError as error:
         raise error.found_in(path) from None
@@ -149,12 +155,64 @@ def describe_message(
         "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",
         "local epsilon": _local(message),
         "privacy spent": _spent(message),
+        "hints": hints_in_words(message),
         "ids": _ids(message),
         "rows digest": message.rows,
         "checksum": message.checksum,
         "signature": _signature(message, verify),
         "sealed": "yes, opened here" if sealed else "no",
     }
+
+
+def describe_hints(
+    hints: Hints, size: int, path: str, sealed: bool = False, verify: PublicKey | None = None
+) -> dict[str, Any]:
+    """Return what hints say: of which label, how truly, and what everybody can see in them."""
+    free = math.isinf(hints.epsilon)
+    bins = "" if hints.edges is None else f", bins between {', '.join(f'{edge:g}' for edge in hints.edges[:12])}"
+    bins += ", ..." if hints.edges is not None and len(hints.edges) > 12 else ""
+    kept = f"with probability {hints.keep:.4g} the true class is told, else any other, each as probable"
+    true = _rates(hints)
+    return {
+        "file": path,
+        "bytes": size,
+        "kind": hints_file.KIND,
+        "party": f"{hints.party} (host)",
+        "run": hints.run,
+        "label": hints.label,
+        "classes": f"{hints.classes}{bins}",
+        "label epsilon": "none: THE LABEL TRAVELS AS IT IS"
+        if free
+        else f"{hints.epsilon:g}, pure, by randomised response",
+        "keep probability": "1: every class is told truly" if free else kept,
+        "base rates": f"VISIBLE: about {', '.join(f'{rate:.3g}' for rate in true[:12])}"
+        + (f" and {hints.classes - 12} more" if hints.classes > 12 else ""),
+        "rows": hints.n_rows,
+        "ids": _ids(hints),
+        "who learns what": "a guest: which of its rows the host has, how often each class occurs, and of each row an answer that "
+        + ("is true" if free else "its owner can deny"),
+        "rows digest": hints.rows,
+        "checksum": hints.checksum,
+        "signature": _signature(hints, verify),
+        "sealed": "yes, opened here" if sealed else "no",
+    }
+
+
+def _rates(hints: Hints) -> NDArray[np.float64]:
+    """Return about how often each class occurs: from how often each is told, whoever reads hints can tell it."""
+    told = np.bincount(hints.answers, minlength=hints.classes) / hints.n_rows
+    other = (1 - hints.keep) / (hints.classes - 1)
+    # By a tiny epsilon every class is told as often as any other, and nothing is known.
+    return np.clip((told - other) / max(hints.keep - other, 1e-3), 0, 1)
+
+
+def hints_in_words(message: Representation) -> str:
+    """Return with which hints a message was made."""
+    epsilon, _, label = message.hints.partition(" ")
+    if not label:
+        return "none"
+    how = "told as it is" if epsilon == "inf" else f"label epsilon {float(epsilon):g}"
+    return f"made with hints at {label!r}, {how} (as the guest states it)"
 
 
 def _bits(message: Representation) -> int | str:
@@ -223,7 +281,7 @@ def _spent(message: Representation) -> str:
     return "; ".join(lines) + " (of the guest's model, as the guest states it; not of this message's rows)"
 
 
-def _ids(message: Representation) -> str:
+def _ids(message: Representation | Hints) -> str:
     kind, _, fingerprint = message.naming.partition(" ")
     return FORMS[kind] + (f" {fingerprint}" if fingerprint else "") + _rules(message.forms)
 
@@ -232,7 +290,7 @@ def _rules(forms: Sequence[str]) -> str:
     return f"; normalised: {', '.join(forms)}" if forms else ""
 
 
-def _signature(message: Representation, verify: PublicKey | None) -> str:
+def _signature(message: Representation | Hints, verify: PublicKey | None) -> str:
     if not message.signature:
         return "none"
     signer = signed_by(message.signature) or "a key that cannot be read"

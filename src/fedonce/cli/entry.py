@@ -18,7 +18,8 @@ from rich.table import Table
 from typer.core import TyperGroup
 
 import fedonce.cli.federation  # adds `fit`, `predict`, `evaluate` and `explain`
-import fedonce.cli.federation_demo  # noqa: F401  # adds `demo`
+import fedonce.cli.federation_demo  # adds `demo`
+import fedonce.cli.hint  # noqa: F401  # adds `hint`
 from fedonce import __version__
 from fedonce.cli import remedies
 from fedonce.cli.align import align

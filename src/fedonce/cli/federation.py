@@ -66,6 +66,8 @@ def fit(
         typer.echo(f"rounds: {figures['rounds']:,}, {figures['bytes to guests']:,} bytes to guests")
     for party, why in figures["lost in rounds"].items():
         typer.echo(one_line(f"  {party}: LOST in rounds: {why}"))
+    if figures["hinted"] is not None:
+        typer.echo(one_line(_hinted(figures["hinted"])))
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
     print_held_back(figures)
@@ -81,6 +83,12 @@ def _standing(party: str, its: dict[str, Any], figures: dict[str, Any]) -> str:
         return f"REFUSED, left out: {figures['refused'][party]}"
     why = f": {figures['failed'][party]}" if party in figures["failed"] else ""
     return f"LATE, left out (zeros); add it later with --refit{why}"
+
+
+def _hinted(its: dict[str, Any]) -> str:
+    how = "as it is" if its["epsilon"] is None else f"label epsilon {its['epsilon']:g}"
+    book = f"{its['spent']:g} of {its['limit']:g} spent, record {its['record']}"
+    return f"hints: guests were told {its['label']!r}, {how}; {book}"
 
 
 def _traffic(figures: dict[str, Any]) -> str:

@@ -179,7 +179,9 @@ def _answer(answer: dict[str, Any]) -> str:
     )
     size = "" if answer["bytes"] is None else f", {answer['bytes']:,} bytes"
     rebuilt = f", rebuilt to {answer['rebuilt']['best']:.2f}" if answer["rebuilt"] else ""
-    return f"{when}  {answer['what']}, run {answer['run']}{rows}{values}{size}{rebuilt}"
+    epsilon, _, label = (answer["hints"] or "").partition(" ")
+    hinted = f", with hints at {label!r}, label epsilon {epsilon}" if label else ""
+    return f"{when}  {answer['what']}, run {answer['run']}{rows}{values}{size}{rebuilt}{hinted}"
 
 
 @federation.command()

@@ -11,6 +11,7 @@ import typer
 
 from fedonce.cli.options import (
     LeavingOptions,
+    Messages,
     Output,
     PlanFile,
     Privacy,
@@ -30,7 +31,7 @@ from fedonce.errors import InputError
 from fedonce.learners.names import OURS
 
 if TYPE_CHECKING:
-    from fedonce.jobs import GuestBudget, GuestReport, Learning
+    from fedonce.jobs import GuestBudget, GuestReport, HintsFile, Learning
 
 MESSAGE = "representation.fedonce"
 
@@ -92,6 +93,28 @@ class BudgetOptions:
         return GuestBudget(self.plan, self.epsilon, self.delta, self.public_file)
 
 
+@dataclass(frozen=True)
+class HintsOptions:
+    """Of hints of the host."""
+
+    hints: Annotated[
+        Path | None,
+        Training(
+            help="Hints of the host at its labels (`fedonce host hint`): learn what matters for them. Sealed ones are opened "
+            "with --key."
+        ),
+    ] = None
+    verify: Annotated[Path | None, Messages(help="Public key of the host: the hints must be signed with it.")] = None
+
+    def file(self) -> HintsFile | None:
+        """Return where they are."""
+        from fedonce.jobs import HintsFile
+
+        if self.verify is not None and self.hints is None:
+            raise InputError("The option --verify is for hints of the host; give them, too (--hints), or leave it out.")
+        return None if self.hints is None else HintsFile(self.hints, self.verify)
+
+
 @guest.command()
 @unfolded
 def fit(
@@ -102,6 +125,7 @@ def fit(
     leaving: LeavingOptions,
     learning: LearningOptions,
     budget: BudgetOptions,
+    hints: HintsOptions,
     replace_model: Annotated[
         bool, Output("--replace", help="Learn anew where the folder has a model; it is then lost.")
     ] = False,
@@ -119,7 +143,8 @@ def fit(
     with progress(quiet) as tell:
         source, rows, sealing = columns.source(table), leaving.row_names(), leaving.sealing()
         how, spends = learning.learning(), budget.budget()
-        report = GuestJob(source, name, out, how, rows, spends, sealing, attack, replace_model, refuse_above).run(tell)
+        late = (attack, replace_model, refuse_above, hints.file())
+        report = GuestJob(source, name, out, how, rows, spends, sealing, *late).run(tell)
     if as_json:
         typer.echo(to_json(report.as_json()))
     else:
@@ -131,6 +156,9 @@ def _print_fit(report: GuestReport) -> None:
 
     typer.echo("What leaves the house:")
     show(report.leaving())
+    if report.hints:
+        typer.echo()
+        typer.echo(one_line(report.hints))
     if report.leakage.findings:
         typer.echo("\nWhat quick attacks read in the message:")
         for line in report.leakage.lines():
@@ -162,12 +190,14 @@ def represent(
 
 
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A message, *.fedonce, or a file of an alignment.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A message, *.fedonce, hints, or a file of an alignment.", show_default=False)
+    ],
     key: Annotated[Path | None, typer.Option(help="Private key, to open a sealed file.")] = None,
-    verify: Annotated[Path | None, typer.Option(help="Public key of the guest, to verify the signature.")] = None,
+    verify: Annotated[Path | None, typer.Option(help="Public key of the sender, to verify the signature.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a message or a file of an alignment, for the person who signs off: what leaves the house."""
+    """Say what is in a message, in hints or in a file of an alignment, for the person who signs off: what leaves the house."""
     from fedonce.assess.inspection import inspect as inspect_file
     from fedonce.messages.keys import read_private, read_public
 

@@ -143,6 +143,8 @@ def _print_fit(figures: dict[str, Any], as_json: bool) -> None:
         typer.echo("  no guest: the host alone")
     for party in figures["late"]:
         typer.echo(f"  {party}: LATE, left out (zeros); add it later with --refit --guest FILE")
+    for party, hinted in figures["hints"].items():
+        typer.echo(one_line(f"  {party}: {hinted}"))
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
     _print_refused(figures)

@@ -128,4 +128,5 @@ def as_json(policy: Policy, tally: Tally) -> dict[str, Any]:
 
 
 def _shown(entry: Entry) -> dict[str, Any]:
-    return {name: getattr(entry, name) for name in ("time", "what", "run", "rows", "dim", "bits", "bytes", "rebuilt")}
+    names = ("time", "what", "run", "rows", "dim", "bits", "bytes", "rebuilt", "hints")
+    return {name: getattr(entry, name) for name in names}

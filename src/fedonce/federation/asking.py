@@ -36,11 +36,14 @@ class Asking:
         Who asks.
     agreed : dict by guest
         Files of the rows that an alignment found.
+    hints : dict by guest
+        Files of hints at the labels.
     """
 
     file: RunFile
     party: Host
     agreed: Mapping[str, bytes] = field(default_factory=dict)
+    hints: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def matching(self) -> Matching:
@@ -55,7 +58,8 @@ class Asking:
         """Ask a guest to learn."""
         plan = self.party.plan
         text = None if plan is None else plan.to_text()
-        return self._request(guest, "learn", plan=text, **self.file.learn_settings(guest))
+        hints, settings = self.hints.get(guest), self.file.learn_settings(guest)
+        return self._request(guest, "learn", plan=text, hints=hints, **settings)
 
     def rounds(self, rounds: Rounds, ids: Ids) -> dict[str, Request]:
         """Ask the guests that sent a message to go on: about the agreed rows, or the host's rows by hashes."""

@@ -27,6 +27,8 @@ class Facts:
         The run's name, how ids are made alike, and the file of the parties' secret.
     max_message, max_memory : int
         How much is taken of guests.
+    hints : str
+        With which epsilon labels were hinted at, and which label; empty: none were.
     """
 
     kit: str
@@ -36,6 +38,7 @@ class Facts:
     secret: str | None = None
     max_message: int = MESSAGE_LIMIT
     max_memory: int | None = None
+    hints: str = ""
 
     def write(self, model: Path) -> None:
         """Write them into a model's folder."""
@@ -47,7 +50,8 @@ class Facts:
         try:
             found = json.loads((model / FOLDER / FACTS).read_text(encoding="utf-8"))
             secret, limits = found["secret"], (found.get("max_message", MESSAGE_LIMIT), found.get("max_memory"))
-            return cls(str(found["kit"]), dict(found["models"]), found.get("run", ""), (), secret, *limits)
+            hints = str(found.get("hints", ""))
+            return cls(str(found["kit"]), dict(found["models"]), found.get("run", ""), (), secret, *limits, hints)
         except (OSError, ValueError, KeyError, TypeError):
             raise InputError(
                 f"The folder {model} has no model that was trained over a federation; name the folder that such a training wrote "

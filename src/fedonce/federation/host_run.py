@@ -11,18 +11,20 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import fedonce
 from fedonce.data.table import Table
 from fedonce.errors import InputError
+from fedonce.federation import hinting
 from fedonce.federation.aligning import Alignment
 from fedonce.federation.asking import Asking, AskingRows
 from fedonce.federation.collecting import Collector, Terms
 from fedonce.federation.engine import FederationEngine, RoundsFederationEngine
 from fedonce.federation.events import Log, Watch
 from fedonce.federation.facts import EVENTS, FOLDER, RECEIVED, Facts
+from fedonce.federation.hinting import Hinted
 from fedonce.federation.report import Answered, FederationPrediction, FederationReport
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
@@ -111,11 +113,12 @@ class HostRun:
     statuses: dict[str, GuestStatus] = field(default_factory=dict, init=False)
     lost: dict[str, str] = field(default_factory=dict, init=False)
     aligned: dict[str, GuestStatus] = field(default_factory=dict, init=False)
+    hinted: Hinted | None = field(default=None, init=False)
 
     def run(self, name: str, tell: Tell, refit: bool) -> FederationReport:
         """Train by the run file: ask guests, wait for them, train, save."""
         done = host_job(self.file, name, self.out, refit).run(tell, self._connect)
-        report = FederationReport(done, self.statuses, self.lost, self.aligned)
+        report = FederationReport(done, self.statuses, self.lost, self.aligned, self.hinted)
         self._log().write(stage="end", **report.as_json())
         return report
 
@@ -133,6 +136,7 @@ class HostRun:
         self._log().write(stage="start", **start)
         asking = self._align(party, own) if self.file.align else Asking(self.file, party)
         left_out = {name: status for name, status in self.aligned.items() if status.bytes is None}
+        asking = self._hint(asking, [name for name in self.file.guests if name not in left_out])
         asked = {name: asking.learn(name) for name in self.file.guests if name not in left_out}
 
         def read(guest: str, data: bytes) -> Representation:
@@ -148,6 +152,14 @@ class HostRun:
             self.statuses = left_out | engine.statuses
             models = {name: engine.tuned.get(name) or asking.learn(name).fingerprint for name in party.dims}
             self._facts(models, party.forms).write(self.out)
+
+    def _hint(self, asking: Asking, guests: list[str]) -> Asking:
+        """Publish hints where the run file wants them; it is written down before any guest is asked."""
+        self.hinted = hinting.publish(self.file, asking.party, asking.agreed, guests)
+        if self.hinted is None:
+            return asking
+        self._log().write(stage="hints", **self.hinted.as_json())
+        return replace(asking, hints=self.hinted.files)
 
     @property
     def _kept(self) -> Path:
@@ -188,7 +200,8 @@ class HostRun:
     def _facts(self, models: dict[str, str], forms: tuple[str, ...]) -> Facts:
         secret = None if self.file.secret is None else str(self.file.secret.resolve())
         limits = self.file.max_message, self.file.max_memory
-        return Facts(str(self.kit.resolve()), models, self.file.run, forms, secret, *limits)
+        hints = "" if self.hinted is None else self.hinted.hints.stated
+        return Facts(str(self.kit.resolve()), models, self.file.run, forms, secret, *limits, hints)
 
 
 @dataclass

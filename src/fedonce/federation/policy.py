@@ -19,6 +19,7 @@ from fedonce.federation.policy_file import KEYS
 from fedonce.federation.request import Request
 from fedonce.federation.tomlfile import check, check_learner, load, wrong
 from fedonce.learners.names import LEARNERS, UNREADABLE
+from fedonce.messages.hints import Hints
 from fedonce.rows import alignment
 
 WHAT = "policy"
@@ -65,6 +66,8 @@ class Policy:
         Most rounds of training on together in one run; 0: none.
     ids : tuple of str
         How messages may name rows.
+    hints : bool
+        Whether the guest learns with hints at the host's labels, by which a host chooses what is looked for.
     """
 
     hosts: tuple[str, ...] | None = None
@@ -91,6 +94,7 @@ class Policy:
     max_align_rows: int | None = None
     max_rounds: int = 0
     ids: tuple[str, ...] = ("keyed", "agreed", "hashed")
+    hints: bool = False
 
     @classmethod
     def read(cls, path: Path | str) -> Policy:
@@ -175,6 +179,7 @@ class Policy:
         if request.noise < self.min_noise:
             yield f"noise {request.noise:g} is below the {self.min_noise:g} that {guest} wants (min_noise)"
         yield from self._local(request)
+        yield from self._hints(request)
         yield from self._naming(request)
         if (
             request.naming == "agreed"
@@ -183,6 +188,26 @@ class Policy:
         yield from self._columns(request, columns)
         yield from self._budget(request)  # the last: a plan takes time to price
 
+    def _hints(self, request: Request) -> Iterator[str]:
+        guest = request.guest
+        if request.hints is None:
+            return
+        if not self.hints:
+            yield (
+                f"{guest} does not learn with hints (hints = false): they let the host choose what is looked for in its table. "
+                f"Ask {guest} to write hints = true into its policy, or leave hints out of the run file"
+            )
+            return
+        if request.plan is not None or request.local_epsilon is not None:
+            yield "its hints stand beside a privacy budget or a local epsilon, by which nobody has priced them"
+        try:
+            found = Hints.from_bytes(request.hints, request.host)
+        except MessageError as error:
+            yield str(error).rstrip(".")
+            return
+        if found.run != request.run:
+            yield f"its hints belong to run {found.run!r}, and it is about run {request.run!r}"
+
     def _local(self, request: Request) -> Iterator[str]:
         most, asked = self.max_local_epsilon, request.local_epsilon
         if most is not None and (asked is None or asked > most):
@@ -190,11 +215,12 @@ class Policy:
             yield f"{given}, and {request.guest} tells rows with {most:g} at most (max_local_epsilon)"
 
     def _epochs(self, request: Request) -> Iterator[str]:
+        what = f"the learner {request.learner!r}" if request.hints is None else "learning with hints"
         if request.epochs is not None:
             yield from _above("epochs", request.epochs, self.max_epochs, request.guest)
-        elif self.max_epochs < OWN_EPOCHS and LEARNERS.facts(request.learner).trains:
+        elif self.max_epochs < OWN_EPOCHS and (request.hints is not None or LEARNERS.facts(request.learner).trains):
             yield (
-                f"no epochs are given, and the learner {request.learner!r} may take {OWN_EPOCHS}, which is above the "
+                f"no epochs are given, and {what} may take {OWN_EPOCHS}, which is above the "
                 f"{self.max_epochs} that {request.guest} allows (max_epochs); give epochs"
             )
 

@@ -87,6 +87,11 @@ align = true
 # columns themselves. Rounds are not counted in max_values_per_row.
 max_rounds = 0
 
+# Learning with hints: the host's labels, told so that their owners can deny them. The host chooses which label, and so what is
+# looked for in this table: a host that does not keep to the protocol could take for a label what it wants to know. The message
+# is still the only thing that leaves, and all limits above hold.
+hints = false
+
 # How messages may name rows: "keyed" (hashes with a secret that the parties share), "agreed" (rows of an alignment: no ids at
 # all), "hashed" (hashes without a key: whoever gets a message and can list ids can find them again).
 ids = ["keyed", "agreed", "hashed"]
@@ -118,5 +123,6 @@ KEYS = {
     "align": FLAG,
     "max_align_rows": whole(1, 2**40),
     "max_rounds": whole(0, 10**9),
+    "hints": FLAG,
     "ids": some_of(*NAMINGS),
 }

@@ -53,7 +53,7 @@ class Entry:
 
     `columns`, `dim`, `bits`, `noise`, `local_epsilon`, `rows`, `bytes`, `sha256` are of the message, `model` is the
     fingerprint of the model that made it, `epsilon` the price of the plan that it was learnt by, `rounds` how many rounds,
-    `rebuilt` how well the best attack rebuilt its columns: figures, no names.
+    `rebuilt` how well the best attack rebuilt its columns: figures, no names. `hints` is what `Request.hinted` says.
     """
 
     what: str
@@ -73,6 +73,7 @@ class Entry:
     bytes: int | None = None
     sha256: str | None = None
     rebuilt: dict[str, Any] | None = None
+    hints: str | None = None
 
 
 def line_of(entry: Entry) -> bytes:
@@ -93,7 +94,8 @@ def entry_of(line: bytes) -> Entry:
     if not all(value is None or (type(value) is int and value >= 0) for value in counts):
         raise ValueError("its numbers cannot be read")
     if not all(
-        isinstance(text, str | None) for text in (entry.run, entry.fingerprint, entry.host, entry.model, entry.sha256)
+        isinstance(text, str | None)
+        for text in (entry.run, entry.fingerprint, entry.host, entry.model, entry.sha256, entry.hints)
     ):
         raise ValueError("its names cannot be read")
     return entry
@@ -284,6 +286,7 @@ def learnt(request: asking.Request, what: str = "learn", **more: Any) -> Entry:
     """Return the line of a learning."""
     figures = {"dim": request.dim, "bits": request.bits, "noise": request.noise, "epsilon": epsilon_of(request)} | more
     figures.setdefault("local_epsilon", request.local_epsilon)
+    figures.setdefault("hints", request.hinted)
     return Entry(what, request.run, request.fingerprint, host=request.host, **figures)
 
 
@@ -304,7 +307,7 @@ def described(entry: Entry, request: asking.Request, folder: Path) -> Entry:
         return replace(entry, model=request.model)
     used, learning = json.loads((folder / COLUMNS).read_text(encoding="utf-8")), learnt(request)
     entry = replace(entry, bits=learning.bits, noise=learning.noise, epsilon=learning.epsilon)
-    entry = replace(entry, local_epsilon=learning.local_epsilon)
+    entry = replace(entry, local_epsilon=learning.local_epsilon, hints=learning.hints)
     return replace(entry, columns=len(used), rebuilt=rebuilt_of(folder))
 
 

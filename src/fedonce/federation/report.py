@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fedonce.federation.hinting import Hinted
 from fedonce.federation.status import GuestStatus
 from fedonce.jobs import EvaluationReport, ExplanationReport, HostReport, PredictionReport
 from fedonce.jobs.predict import Predicted
@@ -19,6 +20,7 @@ class FederationReport:
     statuses: Mapping[str, GuestStatus]
     lost: Mapping[str, str]
     aligned: Mapping[str, GuestStatus]
+    hinted: Hinted | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
@@ -31,6 +33,7 @@ class FederationReport:
             "guests": {name: self._of_guest(status) for name, status in self.statuses.items()},
             "bytes to guests": traffic.bytes_to_guests,
             "rounds": traffic.rounds,
+            "hinted": None if self.hinted is None else self.hinted.as_json(),
             "alignment bytes": sum(status.bytes or 0 for status in self.aligned.values()),
             "wire bytes": sum(status.wire or 0 for status in heard),
         }

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedonce.errors import MessageError
 from fedonce.messages.codecs import BITS
 from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.envelope import Refusal, is_name, pack, read_header, unpack
+from fedonce.messages.hints import Hints
 from fedonce.messages.message_checks import is_epsilon
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.rows.ids import RULES
@@ -29,7 +31,7 @@ NAMINGS = ("hashed", "keyed", "agreed")
 KEYS = ("party", "version", "guest", "run", "what")
 _TEXTS = ("settings", "plan")  # travel as arrays of bytes: an envelope's header is short
 _WHERE_GIVEN = ("bytes_per_row", "local_epsilon")  # settings that are not in every request
-_ARRAYS = {*_TEXTS, "rows", "order", "points"}
+_ARRAYS = {*_TEXTS, "rows", "order", "points", "hints"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Request:
         For "align": the request of `alignment`.
     plan : str, optional
         A privacy plan (JSON), for "learn" under a budget.
+    hints : bytes, optional
+        A `Hints` file, for "learn": what the host tells of its labels. The settings name its checksum.
     """
 
     host: str
@@ -90,6 +94,7 @@ class Request:
     plan: str | None = field(default=None, repr=False)
     bytes_per_row: float | None = None
     local_epsilon: float | None = None
+    hints: bytes | None = field(default=None, repr=False)
 
     @property
     def fingerprint(self) -> str:
@@ -97,9 +102,20 @@ class Request:
         return hashlib.sha256(self.to_bytes()).hexdigest()[:32]
 
     @property
+    def hinted(self) -> str | None:
+        """With which epsilon it hints at labels, and at which, as messages state it; None: at none."""
+        if self.hints is None:
+            return None
+        try:
+            return Hints.from_bytes(self.hints).stated
+        except MessageError:  # it is refused, and never answered
+            return "unknown"
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Return what is asked apart from names and arrays."""
         told = {name: getattr(self, name) for name in _WHERE_GIVEN if getattr(self, name) is not None}
+        told |= {} if self.hints is None else {"hints": hashlib.sha256(self.hints).hexdigest()}
         return told | {
             "learner": self.learner,
             "dim": self.dim,
@@ -119,7 +135,7 @@ class Request:
         """Return the file."""
         header = {"party": self.host, "version": self.version, "guest": self.guest, "run": self.run, "what": self.what}
         texts = {"settings": json.dumps(self.settings, sort_keys=True), "plan": self.plan}
-        files = {"rows": self.rows, "points": self.points}
+        files = {"rows": self.rows, "points": self.points, "hints": self.hints}
         data = {name: text.encode() for name, text in texts.items() if text is not None}
         data |= {name: content for name, content in files.items() if content is not None}
         arrays: dict[str, NDArray[Any]] = {name: np.frombuffer(content, np.uint8) for name, content in data.items()}
@@ -147,6 +163,7 @@ class Request:
             arrays = _arrays(envelope.tensors)
             settings = json.loads(arrays.pop("settings"))
             _check_settings(settings)
+            _check_hints(settings.pop("hints", None), arrays.get("hints"), header["what"])
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise fail(f"its settings cannot be read ({error})") from None
         columns = settings.pop("columns")
@@ -177,11 +194,19 @@ def _is_hex(value: object, shape: str) -> bool:
     return isinstance(value, str) and re.fullmatch(shape, value) is not None
 
 
+def _check_hints(checksum: object, hints: bytes | None, what: str) -> None:
+    """Raise ValueError where hints are not those that the settings name, or nobody learns from them."""
+    if checksum != (None if hints is None else hashlib.sha256(hints).hexdigest()):
+        raise ValueError("its hints are not those that it names")
+    if hints is not None and what != "learn":
+        raise ValueError("hints are for learning alone")
+
+
 def _check_settings(settings: Any) -> None:
     """Raise ValueError where a setting is missing, unknown or not what it must be."""
     whole = {"dim": (1, 2**20), "epochs": (1, 10**6), "seed": (0, 2**32 - 1)}
     known = {*whole, "learner", "bits", "noise", "columns", "forms", "naming", "model", "nonce", "rounds"}
-    if not isinstance(settings, dict) or set(settings) - set(_WHERE_GIVEN) != known:
+    if not isinstance(settings, dict) or set(settings) - {*_WHERE_GIVEN, "hints"} != known:
         raise ValueError("they must be those of a request, and no others")
     for name, (low, high) in whole.items():
         value = settings[name]

@@ -22,6 +22,7 @@ from fedonce.federation.runfile_checks import (
     check_together,
     check_top,
 )
+from fedonce.federation.runfile_hints import HintsWanted, hints_wanted
 from fedonce.federation.status import SILENCE
 from fedonce.federation.tomlfile import check, load, needed, wrong
 from fedonce.messages.codecs.budget import MOST_BYTES, most_values
@@ -89,6 +90,8 @@ class RunFile:
         Fields of `rounds.Rounds`.
     budget : Budget, optional
         Differential privacy.
+    hints : HintsWanted, optional
+        Hints at the labels, published before guests learn.
     max_message, max_memory : int
         Bytes of the largest message that is taken, and that the guests' values may take; None: a quarter of the machine's memory.
     """
@@ -130,6 +133,7 @@ class RunFile:
     secret: Path | None = None
     rounds: Mapping[str, Any] | None = None
     budget: Budget | None = None
+    hints: HintsWanted | None = None
     max_message: int = MESSAGE_LIMIT
     max_memory: int | None = None
 
@@ -145,7 +149,8 @@ class RunFile:
         }
         given |= {name: path.parent / given[name] for name in ("table", "kit", "secret") if name in given}
         given |= {"rounds": _rounds(path, given.get("rounds")), "budget": _budget(path, given.get("budget"))}
-        given |= {"forms": _forms(path, given.pop("normalise_ids", ""))}
+        given |= {"forms": _forms(path, given.pop("normalise_ids", "")), "hints": hints_wanted(path, content, KEYS)}
+        given = {key: value for key, value in given.items() if key not in ("hints_record", "hints_limit")}
         given |= {key: _time(path, key, given[key]) for key in ("deadline", "silence") if key in given}
         given |= {key: _size(path, key, given[key]) for key in ("max_message", "max_memory") if key in given}
         check_together(path, given)

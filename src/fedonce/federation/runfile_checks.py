@@ -8,6 +8,7 @@ from typing import Any
 
 from fedonce.data.table import KINDS, did_you_mean
 from fedonce.errors import InputError
+from fedonce.federation.runfile_hints import TOP_KEYS as HINTS
 from fedonce.federation.tomlfile import (
     FLAG,
     NAME,
@@ -86,6 +87,7 @@ KEYS = {
     "reveal": one_of(*REVEAL),
     "normalise_ids": TEXT,
     "secret": TEXT,
+    **HINTS,
     "max_message": TEXT,
     "max_memory": TEXT,
     "rounds": Kind("a whole number, or a table [rounds]", lambda value: isinstance(value, dict) or type(value) is int),

@@ -18,13 +18,14 @@ from fedonce.data.files import read_table
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
+from fedonce.federation.hinting import hints_for
 from fedonce.federation.record import ASKED, COLUMNS, MESSAGE, REBUILT
 from fedonce.federation.request import Request
 from fedonce.federation.tables import GuestTables
 from fedonce.federation.workplace import STATE, Failed, Refused, Workplace
 from fedonce.jobs import Learning, TableSource
 from fedonce.jobs import guest as guest_job
-from fedonce.jobs.guest import Keys
+from fedonce.jobs.sealing import Keys
 from fedonce.jobs.settings import public_knowledge
 from fedonce.jobs.settings import purse as purse_of
 from fedonce.messages.keys import read_secret
@@ -55,6 +56,8 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     workplace.tell("reading")
     own, reading = _training_table(workplace, request, tables)
     party = _new_guest(workplace, request, tables, reading)
+    agreed = _rows(request) if request.naming == "agreed" else None
+    hints = hints_for(request, party, own, agreed)
 
     def tell(epoch: int, epochs: int, stage: str) -> None:
         workplace.tell("learning", epoch, epochs)
@@ -63,10 +66,10 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
 
     workplace.tell("learning")
     begun_with = f"{fedonce.__version__} {request.fingerprint} {_digest(tables.data)} {' '.join(reading.columns)}"
-    agreed = _rows(request) if request.naming == "agreed" else None
     progress = Progress(tell, folder / STATE, begun_with, forgets=False)
     with workplace.intended(request):
-        message = party.learn(own, agreed=agreed, progress=progress, noise_key=_noise_key(workplace, party))
+        key = _noise_key(workplace, party)
+        message = party.learn(own, agreed=agreed, progress=progress, noise_key=key, hints=hints)
         figures = _rebuilt(party, own)
         workplace.check_rebuilt(figures)
         write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)

@@ -4,7 +4,9 @@ The commands, the federation and Python all run these.
 """
 
 from fedonce.jobs.explain import ExplainJob, ExplanationReport
-from fedonce.jobs.guest import GuestJob, GuestReport, MessageReport, RepresentJob, Sealing
+from fedonce.jobs.guest import GuestJob, GuestReport, MessageReport, RepresentJob
+from fedonce.jobs.hint import HintJob, HintReport, Telling
+from fedonce.jobs.hints_taken import HintsFile
 from fedonce.jobs.host import HostJob, HostReport
 from fedonce.jobs.incoming import Incoming, Limits
 from fedonce.jobs.leakage import LeakageJob, LeakageReport
@@ -16,6 +18,7 @@ from fedonce.jobs.predict import (
     PredictionReport,
     PredictJob,
 )
+from fedonce.jobs.sealing import Sealing
 from fedonce.jobs.settings import Fitting, GuestBudget, HostBudget, Learning, RowNames
 from fedonce.jobs.tables import TableSource
 
@@ -29,6 +32,9 @@ __all__ = [
     "GuestBudget",
     "GuestJob",
     "GuestReport",
+    "HintJob",
+    "HintReport",
+    "HintsFile",
     "HostBudget",
     "HostJob",
     "HostReport",
@@ -45,4 +51,5 @@ __all__ = [
     "RowNames",
     "Sealing",
     "TableSource",
+    "Telling",
 ]

@@ -16,9 +16,10 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.jobs.folders import check_folder
+from fedonce.jobs.hints_taken import HintsFile, Taken
+from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
 from fedonce.jobs.tables import TableSource
-from fedonce.messages.keys import PrivateKey, PublicKey, read_public, seal
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
@@ -35,52 +36,6 @@ ATTACKED, FEWEST_ATTACKED = 200_000, 1_000  # values of the table that are attac
 
 
 @dataclass(frozen=True)
-class Sealed:
-    """A message as it leaves: signed and sealed where it is wanted, and the bytes of its file."""
-
-    message: Representation
-    data: bytes
-    signer: PublicKey | None = None
-    receiver: PublicKey | None = None
-
-
-@dataclass(frozen=True)
-class Keys:
-    """The guest's key to sign a message with, and the host's to seal its file to; None: not signed, not sealed."""
-
-    signer: PrivateKey | None = None
-    receiver: PublicKey | None = None
-
-    def close(self, message: Representation) -> Sealed:
-        """Sign and seal."""
-        signer, receiver = self.signer, self.receiver
-        if signer is not None:
-            message = replace(message, signature=signer.sign(message.checksum))
-        data = message.to_bytes() if receiver is None else seal(message.to_bytes(), receiver)
-        return Sealed(message, data, None if signer is None else signer.public, receiver)
-
-
-@dataclass(frozen=True)
-class Sealing:
-    """With which private key a message is signed, and to which public key its file is sealed: files, both optional.
-
-    Parameters
-    ----------
-    sign : path, optional
-        Private key of the sender.
-    seal_to : path, optional
-        Public key of the receiver.
-    """
-
-    sign: str | Path | None = None
-    seal_to: str | Path | None = None
-
-    def keys(self) -> Keys:
-        """Read the keys."""
-        return Keys(private_key(self.sign), None if self.seal_to is None else read_public(self.seal_to))
-
-
-@dataclass(frozen=True)
 class MessageReport:
     """What leaves the house: a message, and the file that it is in.
 
@@ -92,7 +47,7 @@ class MessageReport:
         The file.
     """
 
-    leaving: Sealed
+    leaving: Sealed[Representation]
     path: Path
 
     def as_json(self) -> dict[str, Any]:
@@ -119,6 +74,7 @@ class GuestReport:
     party: Guest
     message: MessageReport
     leakage: Leakage = field(default_factory=lambda: Leakage(()))
+    hinted: Taken | None = None
 
     @property
     def out(self) -> Path:
@@ -135,6 +91,11 @@ class GuestReport:
         """Some sentences on what can be read in the message, and what to do; None: nothing can, or nobody looked."""
         return self.leakage.warning
 
+    @property
+    def hints(self) -> str | None:
+        """A sentence on the hints that it learnt with; None: there were none."""
+        return None if self.hinted is None else self.hinted.in_words
+
     def leaving(self) -> dict[str, Any]:
         """Return what leaves the house, and where the model is, as JSON values."""
         return self.message.as_json() | {"model folder": f"{self.out} (stays here)"}
@@ -142,7 +103,9 @@ class GuestReport:
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
         short = [asdict(each) for each in self.rebuilt]
-        return self.leaving() | {"rebuilt": short, "leakage": self.leakage.as_json(), "warning": self.warning}
+        hinted = None if self.hinted is None else self.hinted.as_json()
+        found = {"rebuilt": short, "leakage": self.leakage.as_json(), "warning": self.warning}
+        return self.leaving() | {"hinted": hinted} | found
 
 
 @dataclass(frozen=True)
@@ -165,10 +128,15 @@ class GuestJob:
         Write nothing where one of them rebuilds more than this part of what guessing gets wrong, of a column or of whole records.
     replace : bool
         Whether to learn anew where the folder has a model, which is then lost.
+    <<<<<<< HEAD
 
     >>> job = GuestJob(TableSource("shop.csv", id="client_no"), "shop", "model", Learning(dim=4))  # job.run() does it
     >>> job.learning.dim, job.attack
     (4, True)
+    =======
+    hints : HintsFile, optional
+        What the host has published of its labels; opened with the key of `rows` where it is sealed.
+    >>>>>>> p11fed
     """
 
     table: TableSource
@@ -181,12 +149,20 @@ class GuestJob:
     attack: bool = True
     replace: bool = False
     refuse_above: float | None = None
+    hints: HintsFile | None = None
 
     def __post_init__(self) -> None:
         check_name("GuestJob", "name", self.name)  # before any error about the table quotes it
         if self.refuse_above is not None and not (self.attack and 0 <= self.refuse_above <= 1):
             raise parameter_error(
                 "GuestJob", "refuse_above", "between 0 and 1, and attacks are tried then (attack)", self.refuse_above
+            )
+        budget, local = self.budget.plan or self.budget.epsilon, self.learning.local_epsilon
+        if self.hints is not None and (budget is not None or local is not None):
+            which = "a local epsilon (local_epsilon)" if budget is None else "a privacy budget (epsilon)"
+            raise InputError(
+                f"Learn with hints (hints), or with {which}, not with both: what an encoder learns from hints is not priced.",
+                parameter=("hints", "local_epsilon") if budget is None else ("hints", "epsilon"),
             )
 
     def run(self, tell: Tell = silent, progress: Progress | None = None) -> GuestReport:
@@ -196,16 +172,22 @@ class GuestJob:
             self._check_before(out)
             warn_of_spent(out)
             keys = self.sealing.keys()
+            hints = (
+                None
+                if self.hints is None
+                else self.hints.read(self.learning.run, self.name, private_key(self.rows.key))
+            )
             party, own, agreed = self._prepare(tell)
             tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
-            message = party.learn(own, agreed=agreed, progress=progress)
+            message = party.learn(own, agreed=agreed, progress=progress, hints=hints)
+            taken = None if hints is None else Taken.of(hints, party, own, agreed, message.dim)
             found = Leakage((), learner=as_sent(party))
             if self.attack:
                 tell("attacking the message")
                 found = attacked(party, own)
             if self.refuse_above is not None:
                 found.check(self.refuse_above)
-            return GuestReport(party, save(party, keys.close(message), out), found)
+            return GuestReport(party, save(party, keys.close(message), out), found, taken)
 
     def _check_before(self, out: Path) -> None:
         """Refuse to overwrite a model whose message may have been sent."""
@@ -313,7 +295,7 @@ def as_sent(party: Guest) -> str:
     return party.learner_name if party.noise is None else ""
 
 
-def save(party: Guest, leaving: Sealed, out: Path, name: str = MESSAGE) -> MessageReport:
+def save(party: Guest, leaving: Sealed[Representation], out: Path, name: str = MESSAGE) -> MessageReport:
     """Write model and message, both or none: the message in the folder is always the one of the model in it."""
     party.save(out, {name: leaving.data})
     return MessageReport(leaving, out / name)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce import protocol
+from fedonce.assess.inspection import hints_in_words
 from fedonce.data.table import Table
 from fedonce.jobs.folders import check_folder, model_before
 from fedonce.jobs.incoming import Incoming, Kept
@@ -19,6 +20,7 @@ from fedonce.jobs.settings import Fitting, HostBudget, estimator_seed, public_kn
 from fedonce.jobs.tables import LabelledTable, TableSource, check_task, infer_task, read_labelled
 from fedonce.messages.names import check_name
 from fedonce.party import Host, storage
+from fedonce.privacy.ledger import Ledger, local
 from fedonce.rounds.settings import Rounds
 from fedonce.rows.matching import Matching
 from fedonce.system.text import Tell, silent
@@ -96,6 +98,18 @@ class HostReport:
             return "rounds train the guests too, so that rows held back would have to be held back by all parties"
         return "it was not asked for" if not self.host.settings.validate else f"{self.rows} rows are too few"
 
+    @property
+    def ledger(self) -> Ledger | None:
+        """What messages say of each row's epsilon, and of labels that were hinted at; None: nothing, or there is a budget."""
+        if self.host.ledger is not None:  # its own book has all of it, and takes time to price
+            return None
+        messages = self.fitted.representations
+        told = {guest: message.local_epsilon for guest, message in messages.items()}
+        hinted = {message.hints.partition(" ")[::2] for message in messages.values() if message.hints}
+        lines = [local(told), *(local({}, (self.host.name, label, float(each))) for each, label in sorted(hinted))]
+        entries = [entry for ledger in lines if ledger is not None for entry in ledger.entries]
+        return Ledger(0.0, "pure", "simple", entries) if entries else None
+
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
         traffic, overlap = self.fitted.traffic, self.fitted.overlap
@@ -112,6 +126,8 @@ class HostReport:
             "payload bytes": traffic.payload_bytes,
             "id bytes": traffic.id_bytes,
             "epsilon": None if self.host.ledger is None else self.host.ledger.epsilon(),
+            "hints": {name: hints_in_words(each) for name, each in self.fitted.representations.items() if each.hints},
+            "ledger": None if self.ledger is None else self.ledger.rows(),
             "host model": None if self.host.model is None else self.host.model.chosen,
             "temperature": self.host.temperature,
             "validation": None if self.host.validation is None else self.host.validation.as_json,

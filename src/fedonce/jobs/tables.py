@@ -143,14 +143,14 @@ def read_labelled(
     else:
         table, reading = source.read(party, label, weighing)
     y, table = table.pop(reading.label or "")
-    _check_label(y, f"Column {reading.label!r} of {source.path}")
+    check_label(y, f"Column {reading.label!r} of {source.path}")
     weight = None
     if reading.weight is not None:
         weight, table = table.pop(reading.weight)
     return LabelledTable(table, y, reading, weight)
 
 
-def _check_label(y: NDArray[Any], column: str) -> None:
+def check_label(y: NDArray[Any], column: str) -> None:
     """Refuse labels with gaps, and dates."""
     if y.dtype.kind == "M":
         raise InputError(

@@ -184,7 +184,7 @@ def read_secret(path: str | Path) -> bytes:
         raise InputError(
             f"The secret {path} has {len(secret)} bytes, {LEAST_SECRET} or more are needed; make one with `fedonce keys secret`."
         )
-    _warn_if_open(path, "secret")
+    warn_if_open(path, "secret")
     return secret
 
 
@@ -198,7 +198,7 @@ def read_private(path: str | Path) -> PrivateKey:
     blocks = _blocks(path, private=True)
     loaded = _load(path, "private", blocks, lambda block: load_pem_private_key(block, password=None))
     signing, sealing = _pair(path, "private", loaded, Ed25519PrivateKey, X25519PrivateKey)
-    _warn_if_open(path, "private key")
+    warn_if_open(path, "private key")
     return PrivateKey(signing.private_bytes_raw(), sealing.private_bytes_raw())
 
 
@@ -311,7 +311,7 @@ def _pair(path: str | Path, side: str, loaded: list[Any], signing: type, sealing
     return first[0], second[0]
 
 
-def _warn_if_open(path: str | Path, what: str) -> None:
+def warn_if_open(path: str | Path, what: str) -> None:
     """Warn where others on this machine can read what is private; systems other than POSIX keep that elsewhere."""
     if os.name == "posix" and stat.S_IMODE(Path(path).stat().st_mode) & 0o077:
         warnings.warn(

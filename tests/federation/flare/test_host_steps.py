@@ -116,6 +116,20 @@ def test_alignment_over_the_same_connection(running):
     assert events == ["align", "align", "learn", "learn"]
 
 
+def test_hints_reach_a_guest_that_allows_them(running):
+    """Policies are read at each request: the shop says yes, the telco does not."""
+    before = (running.kits / "shop" / "policy.toml").read_text()
+    running.policy("shop", before.replace("hints = false", "hints = true"))
+    told = running.outcome(running.fit(running.write_run(run="hinted", hints=2.0, epochs=2), "hinted"))
+    running.policy("shop", before)
+    assert told["took part"] == ["shop"]
+    assert "telco does not learn with hints (hints = false)" in told["refused"]["telco"]
+    assert (told["hinted"]["label"], told["hinted"]["epsilon"], told["hinted"]["spent"]) == ("churned", 2.0, 2.0)
+    message = received(running, "hinted")["shop"]
+    assert (message.hints, message.learner) == ("2.0 churned", "hinted")
+    assert "2.0 churned" in (running.kits / "shop" / "answers" / "record.jsonl").read_text()
+
+
 @pytest.mark.slow_federation
 def test_alignment_leaves_time_for_those_who_are_there(parties):
     federation = parties()

@@ -1,0 +1,139 @@
+"""Hints in a run file: the key `hints` or the section [hints], `hints_record` and `hints_limit`, and what they exclude."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from fedonce.errors import InputError
+from fedonce.federation.tomlfile import NAME, TEXT, Keys, Kind, check, number, wrong
+from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON
+
+SECTION = "hints"
+RECORD, MOST_LIMIT = "hints.record", 1000.0  # as in `jobs.hint_record`, which takes seconds to import
+MOST_EDGES = MOST_CLASSES - 1
+ON_STEPS = ("cells", "quantiles")  # learners beside whose values there is no room for hints
+
+
+def _is_epsilon(value: Any) -> bool:
+    return type(value) in (int, float) and LEAST_EPSILON <= value <= MOST_EPSILON
+
+
+def _are_edges(value: Any) -> bool:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_EDGES:
+        return False
+    numbers = all(type(each) in (int, float) and math.isfinite(each) for each in value)
+    return numbers and all(low < high for low, high in pairwise(value))
+
+
+_EPSILON = Kind(f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}", _is_epsilon)
+HINTS_KEYS: Keys = {
+    "epsilon": _EPSILON,
+    "edges": Kind(f"a list of 1 to {MOST_EDGES} numbers, ascending", _are_edges),
+    "label": TEXT,
+    "proxy": NAME,
+}
+TOP_KEYS: Keys = {
+    "hints": Kind(
+        f"an epsilon, {_EPSILON.must_be}, or a table [hints]",
+        lambda value: isinstance(value, dict) or _is_epsilon(value),
+    ),
+    "hints_record": TEXT,
+    "hints_limit": number(0, above=True, below=MOST_LIMIT),
+}
+
+
+@dataclass(frozen=True)
+class HintsWanted:
+    """How the host hints at a label before guests learn.
+
+    Parameters
+    ----------
+    label : str
+        The column that is hinted at.
+    epsilon : float, optional
+        With which each label is told; None: it travels as it is, as `proxy`.
+    edges : tuple of float, optional
+        Of numbers: between which of them the bins lie.
+    proxy : str, optional
+        The name under which a column that is no secret travels.
+    record : path
+        What the host has published so far.
+    limit : float, optional
+        The most that epsilons may add up to; None: as the record says.
+    """
+
+    label: str
+    epsilon: float | None
+    edges: tuple[float, ...] | None
+    proxy: str | None
+    record: Path
+    limit: float | None = None
+
+
+def hints_wanted(path: Path, content: Mapping[str, Any], outside: Keys) -> HintsWanted | None:
+    """Return the hints of a run file, checked; None: there are none."""
+    given = content.get("hints")
+    if given is None:
+        for key in ("hints_record", "hints_limit"):
+            if key in content:
+                raise wrong(path, key, "left out, or beside 'hints'", content[key])
+        return None
+    own = given if isinstance(given, dict) else {"epsilon": given}
+    check(path, "run file", own, HINTS_KEYS, SECTION, outside)
+    label, proxy, epsilon = own.get("label", content["label"]), own.get("proxy"), own.get("epsilon")
+    if label == content["id"]:
+        raise wrong(path, "label", "another column than 'id'", label, SECTION)
+    if (proxy is None) == (epsilon is None):
+        raise InputError(
+            f"{path}: [hints] must have an 'epsilon', or the name of a 'proxy', a column that is no secret and travels as it is; "
+            "write for example: epsilon = 2.0"
+        )
+    if proxy is not None and label == content["label"]:
+        must_be = "another column than the run's own 'label', which travels with an epsilon alone"
+        raise wrong(path, "label", must_be, label, SECTION)
+    _check_together(path, content, own)
+    edges = own.get("edges")
+    return HintsWanted(
+        label,
+        None if epsilon is None else float(epsilon),
+        None if edges is None else tuple(map(float, edges)),
+        proxy,
+        path.parent / content.get("hints_record", RECORD),
+        content.get("hints_limit"),
+    )
+
+
+def _check_together(path: Path, content: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Refuse what has no place beside hints."""
+    guests = content.get("guest", {}).values()
+    others = {
+        "[budget]": "budget" in content,
+        "rounds": bool(content.get("rounds")),
+        "a local epsilon (local_epsilon)": any("local_epsilon" in each for each in (content, *guests)),
+    }
+    what = next((name for name, given in others.items() if given), None)
+    if what is not None:
+        raise InputError(
+            f"{path}: there are hints, and {what}; what guests learn from hints is not priced there. Take one of them out."
+        )
+    if content.get("align") and content.get("reveal") == "host":
+        raise InputError(
+            f'{path}: there are hints, and reveal = "host"; hints tell a guest which of its rows the host has. Take one of them '
+            "out."
+        )
+    learner = next((name for each in (content, *guests) if (name := each.get("learner")) in ON_STEPS), None)
+    if learner is not None:
+        raise InputError(
+            f"{path}: there are hints, and the learner {learner!r}, whose values lie on steps of their own, which leaves no "
+            "room for hints. Take one of them out."
+        )
+    if content.get("task") == "regression" and "label" not in own and "edges" not in own:
+        raise InputError(
+            f"{path}: there are hints at numbers, and no bins; write in a section [hints] between which numbers, by public "
+            "knowledge: edges = [10000, 50000]"
+        )

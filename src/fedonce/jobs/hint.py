@@ -1,0 +1,195 @@
+"""A host's job before guests learn: to publish hints at its labels, once, and to write down that it did."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fedonce.assess.inspection import describe_hints
+from fedonce.data.files import read_table
+from fedonce.errors import FedOnceWarning, InputError, parameter_error
+from fedonce.jobs.hint_record import RECORD, HintRecord, Publication
+from fedonce.jobs.sealing import Sealed, Sealing
+from fedonce.jobs.settings import File, RowNames
+from fedonce.jobs.tables import TableSource, check_label, check_task, infer_task
+from fedonce.messages.envelope import is_name
+from fedonce.messages.hints import LEAST_EPSILON, MOST_EPSILON, Hints
+from fedonce.messages.names import check_name
+from fedonce.party.hinting import Hinting
+from fedonce.rows.ids import Ids
+from fedonce.system.disk import write_file
+from fedonce.system.text import Tell, silent
+
+GUESSABLE = (
+    "The hints of party {party!r} name rows by hashes without a key: whoever can list the ids (customer numbers, addresses) can "
+    "find out which are inside, and what is told of each. Share a secret (naming), or agree on rows by an alignment (agreed)."
+)
+
+
+@dataclass(frozen=True)
+class HintReport:
+    """What was published: the hints, their file, and what the record adds up to."""
+
+    leaving: Sealed[Hints]
+    path: Path
+    publication: Publication
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        sent, receiver, done = self.leaving, self.leaving.receiver, self.publication
+        figures = describe_hints(sent.message, len(sent.data), str(self.path), verify=sent.signer)
+        return figures | {
+            "sealed": "no" if receiver is None else f"to {receiver.fingerprint}",
+            "record": str(done.record),
+            "record begun": done.begun,
+            "cost": done.cost,
+            "spent": done.spent,
+            "limit": done.limit,
+        }
+
+
+@dataclass(frozen=True)
+class Telling:
+    """How a label is told, and for which run.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        With which each label is told; finite. It is left out with `proxy` alone.
+    proxy : str, optional
+        The label is no secret and travels as it is, under this name: last year's, a coarser one, a public stand-in.
+    run : str
+        The training that hints are for.
+    edges : sequence of float, optional
+        Of numbers: between which of them the bins lie. They are published.
+    task : str, optional
+        "classification" or "regression"; None: by the labels.
+    """
+
+    epsilon: float | None = None
+    proxy: str | None = None
+    run: str = "local"
+    edges: Sequence[float] | None = None
+    task: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.proxy is not None and self.epsilon is not None:
+            raise _wrong_epsilon(f"left out where a stand-in, {self.proxy!r}, travels as it is (proxy)", self.epsilon)
+        if self.proxy is None and (self.epsilon is None or not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON):
+            wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
+            wanted += "a column that is no secret may travel as it is, under a name of its own (proxy)"
+            raise _wrong_epsilon(wanted, self.epsilon)
+        if self.task not in (None, "classification", "regression"):
+            raise parameter_error("Telling", "task", "'classification' or 'regression'", self.task)
+        if not is_name(self.run):
+            raise parameter_error("Telling", "run", "printable text of 1 to 100 bytes", self.run)
+        self.hinting("label")
+
+    def hinting(self, label: str) -> Hinting:
+        """Return it as the parties' code knows it: with an epsilon under the label's own name, or as it is under the proxy's."""
+        if self.proxy is not None:
+            return Hinting(math.inf, self.edges, self.proxy)
+        assert self.epsilon is not None
+        return Hinting(self.epsilon, self.edges, label)
+
+    def task_of(self, label: NDArray[Any], column: str) -> str:
+        """Return what labels are, classes or numbers; raise where numbers have no bins, or bins no numbers."""
+        if self.edges is not None:
+            if label.dtype.kind not in "fiu":
+                raise InputError(
+                    f"The labels, column {column!r}, are no numbers, and bins are for numbers; leave them out (edges).",
+                    parameter="edges",
+                )
+            return "regression"
+        found = self.task or infer_task(label)
+        check_task(found, label, column)
+        if found == "regression":
+            raise InputError(
+                f"The labels, column {column!r}, are numbers, and hints at numbers need bins; give the numbers between them, by "
+                "public knowledge (edges), or say that each number is a class (task=classification).",
+                parameter=("edges", "task"),
+            )
+        return found
+
+
+def _wrong_epsilon(wanted: str, got: object) -> InputError:
+    return InputError(str(parameter_error("Telling", "epsilon", wanted, got)), parameter=("epsilon", "proxy"))
+
+
+@dataclass(frozen=True)
+class HintJob:
+    """Publish hints at a label: read it, tell each row's through randomised response, write that down, then the file.
+
+    Parameters
+    ----------
+    table : TableSource
+        The host's table.
+    label : str
+        The column that is hinted at.
+    out : path
+        The file of hints, for guests.
+    telling : Telling
+        With which epsilon, in which bins, for which run.
+    name : str
+        The host's name.
+    rows, sealing
+        How rows are named, as in a guest's message, and who signs and opens the file.
+    record : path, optional
+        What the host has published so far; None: `hints.record` beside `out`. It is private, and by it the same is told again.
+    limit : float, optional
+        The most that epsilons may add up to; None: as the record says, 8 where it is begun.
+    """
+
+    table: TableSource
+    label: str
+    out: str | Path
+    telling: Telling
+    name: str = "host"
+    rows: RowNames = field(default_factory=RowNames)
+    sealing: Sealing = field(default_factory=Sealing)
+    record: File = None
+    limit: float | None = None
+
+    def __post_init__(self) -> None:
+        check_name("HintJob", "name", self.name)  # before any error about the table quotes it
+        self.telling.hinting(self.label)
+        if self.book.path.resolve() == Path(self.out).resolve():
+            raise parameter_error("HintJob", "record", "another file than that of the hints", str(self.record))
+
+    @property
+    def book(self) -> HintRecord:
+        """Where it is written down."""
+        path = Path(self.out).with_name(RECORD) if self.record is None else Path(self.record)
+        return HintRecord(path, self.limit)
+
+    def run(self, tell: Tell = silent) -> HintReport:
+        """Do it; `tell` is told each step in a line."""
+        keys, agreed, naming = self.sealing.keys(), self.rows.agreed(), self.rows.naming()
+        tell(f"reading {self.table.path}")
+        label, ids = read_label(self.table, self.label, self.name)
+        self.rows.check_ids(ids is not None)
+        if ids is not None and agreed is None and (naming is None or naming.form == "hashed"):
+            text = GUESSABLE.format(party=self.name)
+            warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=2)
+        task = self.telling.task_of(label, self.label)
+        hinting, run = self.telling.hinting(self.label), self.telling.run
+        tell(f"telling {len(label):,} labels")
+        done = self.book.publish(label, hinting, task, self.name, run, ids, naming, (agreed,))
+        leaving = keys.close(done.hints[0])
+        return HintReport(leaving, write_file(self.out, leaving.data), done)
+
+
+def read_label(source: TableSource, label: str, party: str) -> tuple[NDArray[Any], Ids | None]:
+    """Read the labels of a table and its ids, and no other column."""
+    if label == source.id:
+        raise InputError(f"The column {label!r} has the ids, and cannot be the label, too (label).", parameter="label")
+    types = {name: kind for name, kind in source.types.items() if name == label}
+    table = read_table(source.path, id=source.id, columns=[label], types=types, party=party)
+    check_label(table.columns[0], f"Column {label!r} of {source.path}")
+    return table.columns[0], table.ids

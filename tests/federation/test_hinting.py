@@ -1,0 +1,245 @@
+"""Hints in a federation whose guest answers in this process: from the run file to the record of both sides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fedonce.errors import BudgetError, InputError
+from fedonce.federation import allowance
+from fedonce.federation.facts import Facts
+from fedonce.federation.host_run import HostRun
+from fedonce.federation.policy import Policy
+from fedonce.federation.request import Request
+from fedonce.federation.runfile import RunFile
+from fedonce.federation.workplace import Refused
+from fedonce.jobs.hint_record import HintRecord
+from fedonce.messages.hints import Hints
+from fedonce.messages.representation import Representation
+from fedonce.party.hinting import Hinting, publish
+from fedonce.rows.alignment import AgreedRows
+from fedonce.rows.ids import hashed
+from tests.federation.memory import MemoryTransport
+from tests.federation.responders import a_responder, asks, rows_of
+
+N, BOTH = 300, 260
+RUN = 'run = "churn"\ntable = "bank.csv"\nid = "customer"\nlabel = "churned"\nguests = ["shop"]\nlearner = "pca"\ndim = 2\n'
+RUN += "host_epochs = 1\nepochs = 1\n"
+YES = "hints = true\n"
+IDS = np.array([f"k{i:06d}" for i in range(N)], dtype=object)
+
+
+class Listening(MemoryTransport):
+    """Keeps what was asked."""
+
+    def __init__(self, guests, asked):
+        super().__init__(guests)
+        self.asked = asked
+
+    def submit(self, request, token):
+        self.asked.append(request)
+        return super().submit(request, token)
+
+
+@pytest.fixture
+def bank(tmp_path):
+    """The host's folder: a table of which the shop has most rows."""
+    (tmp_path / "shop").mkdir()
+    responder = a_responder(tmp_path / "shop", N, policy=YES)
+    rng = np.random.default_rng(1)
+    lines = [
+        f"k{i:06d},{rng.normal():.4f},{rng.integers(3)},{rng.integers(2)},{rng.normal():.4f}"
+        for i in range(N - BOTH, N + 20)
+    ]
+    (tmp_path / "bank.csv").write_text("\n".join(["customer,age,churned,before,debt", *lines]) + "\n")
+    return Bank(tmp_path, responder)
+
+
+class Bank:
+    """A host and its guest."""
+
+    def __init__(self, folder, responder):
+        self.folder, self.responder, self.asked = folder, responder, []
+        self.record = HintRecord(folder / "hints.record")
+
+    def fit(self, more, refit=False, responders=None, out="model"):
+        (self.folder / "run.toml").write_text(RUN + more)
+        run = RunFile.read(self.folder / "run.toml")
+        guests = {"shop": self.responder} if responders is None else responders
+
+        def transport(terms):
+            return Listening(guests, self.asked)
+
+        return HostRun(run, self.folder / "kit", self.folder / out, lambda status: None, transport).run(
+            "bank", lambda line: None, refit
+        )
+
+    def learnings(self):
+        return [each for each in self.responder.record.look().entries if each.what == "learn"]
+
+    def events(self, stage):
+        lines = (self.folder / "model" / "federation" / "events.jsonl").read_text().splitlines()
+        return [event for line in lines if (event := json.loads(line))["stage"] == stage]
+
+
+def sent(bank):
+    (path,) = (bank.folder / "model" / "federation" / "received").glob("*.fedonce")
+    return Representation.from_bytes(path.read_bytes())
+
+
+def test_hints_travel_with_the_request_and_everybody_says_so(bank):
+    figures = bank.fit("hints = 2.0\n").as_json()
+    hints = Hints.from_bytes(bank.asked[0].hints)
+    assert (hints.party, hints.label, hints.epsilon, hints.classes) == ("bank", "churned", 2.0, 3)
+    assert (hints.run, hints.n_rows, hints.naming) == ("churn", BOTH + 20, "hashed")
+    assert (figures["took part"], figures["refused"]) == (["shop"], {})
+    told = figures["hinted"]
+    assert (told["label"], told["epsilon"], told["classes"], told["guests"]) == ("churned", 2.0, 3, ["shop"])
+    assert (told["cost"], told["spent"], told["limit"]) == (2.0, 2.0, 8.0)
+    assert figures["hints"] == {"shop": "made with hints at 'churned', label epsilon 2 (as the guest states it)"}
+    assert (figures["ledger"][0]["party"], figures["ledger"][0]["what"]) == ("bank", "hints at 'churned'")
+    assert Facts.read(bank.folder / "model").hints == "2.0 churned"
+    assert bank.events("hints")[0]["label"] == "churned"
+    assert (sent(bank).hints, sent(bank).learner) == ("2.0 churned", "hinted")
+    assert [each.hints for each in bank.learnings()] == ["2.0 churned"]
+    shown = allowance.as_json(bank.responder.policy(), bank.responder.record.look())
+    assert [each["hints"] for each in shown["last"]] == ["2.0 churned"]
+    assert bank.record.look().spent == 2.0
+
+
+def test_without_hints_nobody_speaks_of_them(bank):
+    figures = bank.fit("").as_json()
+    assert (figures["hinted"], figures["hints"], figures["ledger"]) == (None, {}, None)
+    assert bank.asked[0].hints is None
+    assert [each.hints for each in bank.learnings()] == [None]
+    assert not (bank.folder / "hints.record").exists()
+
+
+def test_a_host_that_starts_again_sends_the_same_bytes(bank):
+    bank.fit('hints = 2.0\nmin_guests = 0\ndeadline = "1s"\n', responders={})  # nobody was there
+    bank.fit("hints = 2.0\n", refit=True)
+    bank.fit("hints = 2.0\n", out="other")
+    first, *others = [request.to_bytes() for request in bank.asked]
+    assert others
+    assert set(others) == {first}
+    assert bank.record.look().spent == 2.0
+    assert len(bank.learnings()) == 1  # the same request is answered once
+
+
+def test_a_guest_that_did_not_say_yes_refuses_in_words_and_it_costs_nothing(bank):
+    (bank.folder / "shop" / "policy.toml").write_text("")
+    figures = bank.fit("hints = 2.0\nmin_guests = 0\n").as_json()
+    assert "shop does not learn with hints (hints = false)" in figures["refused"]["shop"]
+    assert bank.learnings() == []
+    assert bank.responder.record.tally().values_per_row == 0
+    figures = bank.fit("", refit=True).as_json()
+    assert figures["took part"] == ["shop"]
+
+
+def test_a_policy_that_changes_its_mind_holds_for_models_learnt_before(bank):
+    bank.fit("hints = 2.0\n")
+    (bank.folder / "shop" / "policy.toml").write_text("")
+    with pytest.raises(Refused, match="does not learn with hints"):
+        bank.responder.answer(bank.asked[0])
+
+
+def test_after_an_alignment_each_guest_has_hints_in_its_agreed_order(bank):
+    bank.fit("hints = 2.0\nalign = true\n")
+    request = next(each for each in bank.asked if each.what == "learn")
+    hints, agreed = Hints.from_bytes(request.hints), AgreedRows.from_bytes(request.rows)
+    assert (hints.ids, hints.rows, hints.n_rows) == (None, agreed.digest, BOTH)
+    assert bank.learnings()[0].hints == "2.0 churned"
+    both = Hints.from_bytes(publish_again(bank))
+    keys = {key.tobytes(): answer for key, answer in zip(both.ids, both.answers, strict=True)}
+    own = IDS[N - BOTH :]
+    by_id = {name: keys[key.tobytes()] for name, key in zip(own, hashed(own), strict=True)}
+    places = agreed.positions(own)
+    assert [by_id[own[place]] for place in places] == hints.answers.tolist()
+
+
+def publish_again(bank):
+    """Ask without an alignment, by the same record, and return the hints."""
+    bank.fit("hints = 2.0\nmin_guests = 0\n", out="plain")
+    assert bank.record.look().spent == 2.0
+    return bank.asked[-1].hints
+
+
+def test_another_epsilon_adds_up_and_beyond_the_limit_nobody_is_asked(bank):
+    bank.fit("hints = 2.0\nhints_limit = 3\n")
+    asked = len(bank.asked)
+    with pytest.raises(BudgetError, match=r"add up to 4, and the limit in .*hints.record is 3"):
+        bank.fit('[hints]\nepsilon = 2.0\nlabel = "before"\n', out="other")
+    assert len(bank.asked) == asked
+    assert bank.record.look().spent == 2.0
+
+
+def test_numbers_in_bins_and_a_stand_in(bank):
+    with pytest.raises(InputError, match="hints at numbers need bins"):
+        bank.fit('[hints]\nepsilon = 2.0\nlabel = "debt"\n')
+    bank.fit('[hints]\nepsilon = 1.0\nlabel = "debt"\nedges = [-0.5, 0.5]\n')
+    hints = Hints.from_bytes(bank.asked[-1].hints)
+    assert (hints.label, hints.classes, hints.edges.tolist()) == ("debt", 3, [-0.5, 0.5])
+    (bank.folder / "shop" / "policy.toml").write_text(YES + "max_learnings = 5\n")
+    figures = bank.fit('[hints]\nlabel = "before"\nproxy = "churn last year"\n', refit=True).as_json()
+    assert (figures["hinted"]["label"], figures["hinted"]["epsilon"], figures["hinted"]["spent"]) == (
+        "churn last year",
+        None,
+        1.0,
+    )
+    assert figures["ledger"][0]["what"] == "hints at 'churn last year', as it is"
+    assert [each.hints for each in bank.learnings()] == ["1.0 debt", "inf churn last year"]
+
+
+# What a guest refuses of a request that is forged.
+
+
+@pytest.fixture
+def responder(tmp_path):
+    return a_responder(tmp_path, N, policy=YES)
+
+
+def hints_of(run="churn", party="bank", ids=IDS):
+    return publish(np.arange(len(ids)) % 3, Hinting(2.0, label="churned"), party=party, run=run, ids=ids).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"hints": b"nonsense"}, "it is not a fedonce hints"),
+        ({"hints": hints_of()[:900]}, "cut short"),
+        ({"hints": hints_of(run="other")}, "its hints belong to run 'other', and it is about run 'churn'"),
+        ({"hints": hints_of(party="thief")}, "it says that it is from party 'thief'"),
+        ({"hints": hints_of(), "local_epsilon": 4.0}, "by which nobody has priced them"),
+        ({"hints": hints_of(ids=np.array(["a", "b", "c"], dtype=object))}, "none of their ids is in the guest's table"),
+    ],
+)
+def test_forged_hints_are_refused_and_cost_nothing(responder, settings, said):
+    request = Request.from_bytes(asks(**settings).to_bytes())
+    with pytest.raises(Refused, match=said):
+        responder.answer(request)
+    assert responder.record.look().learnings() == []
+
+
+def test_hints_for_rows_of_another_agreement_are_refused(responder):
+    rows = rows_of(responder)
+    hints = publish(
+        np.arange(N - 1) % 3,
+        Hinting(2.0),
+        party="bank",
+        run="churn",
+        ids=IDS[:-1],
+        agreed=AgreedRows.from_bytes(rows_of(responder, IDS[:-1])),
+    )
+    with pytest.raises(Refused, match="not about rows that were agreed with this guest"):
+        responder.answer(asks(naming="agreed", rows=rows, hints=hints.to_bytes()))
+
+
+def test_a_policy_that_bounds_epochs_bounds_those_of_hints():
+    request = asks(hints=hints_of())
+    policy = Policy(hints=True, max_epochs=50)
+    assert "learning with hints may take 100" in policy.refusal(request, ["c0"])
+    assert policy.refusal(replace(request, epochs=50), ["c0"]) is None
+    assert policy.refusal(asks(), ["c0"]) is None

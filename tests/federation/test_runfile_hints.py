@@ -1,0 +1,81 @@
+"""Hints in a run file: how they are written, and what they exclude."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedonce.errors import InputError
+from fedonce.federation.runfile import RunFile
+from fedonce.federation.runfile_hints import MOST_LIMIT, RECORD
+from fedonce.jobs import hint_record
+
+SHORT = 'run = "churn"\ntable = "bank.csv"\nid = "customer"\nlabel = "churned"\nguests = ["shop", "telco"]\n'
+BUDGET = 'task = "classification"\n[budget]\nepsilon = 4.0\ndelta = 1e-5\npublic = "p.toml"\n'
+
+
+@pytest.fixture
+def read(tmp_path):
+    def of(text):
+        path = tmp_path / "run.toml"
+        path.write_text(SHORT + text, encoding="utf-8")
+        return RunFile.read(path)
+
+    return of
+
+
+def test_a_number_is_the_epsilon_of_the_run_s_own_label(read, tmp_path):
+    wanted = read("hints = 2\n").hints
+    assert (wanted.label, wanted.epsilon, wanted.edges, wanted.proxy) == ("churned", 2.0, None, None)
+    assert (wanted.record, wanted.limit) == (tmp_path / "hints.record", None)
+    assert read("").hints is None
+
+
+def test_a_section_says_more(read, tmp_path):
+    more = (
+        'hints_record = "books/hints"\nhints_limit = 4\n[hints]\nepsilon = 1.5\nlabel = "arrears"\nedges = [10, 50.5]\n'
+    )
+    wanted = read(more).hints
+    assert (wanted.label, wanted.epsilon, wanted.edges) == ("arrears", 1.5, (10.0, 50.5))
+    assert (wanted.record, wanted.limit) == (tmp_path / "books" / "hints", 4)
+    wanted = read('[hints]\nlabel = "churned_before"\nproxy = "churn last year"\n').hints
+    assert (wanted.label, wanted.epsilon, wanted.proxy) == ("churned_before", None, "churn last year")
+
+
+def test_what_is_written_twice_is_the_same():
+    """A run file is read without torch."""
+    assert (MOST_LIMIT, RECORD) == (hint_record.MOST_LIMIT, hint_record.RECORD)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("hints = 0", "'hints' must be an epsilon, a number from 0.01 to 20"),
+        ("hints = inf", "'hints' must be an epsilon"),
+        ("hints = true", "'hints' must be an epsilon"),
+        ("hints_limit = 4", "'hints_limit' must be left out, or beside 'hints'"),
+        ('hints_record = "x"', "'hints_record' must be left out, or beside 'hints'"),
+        ("hints = 2\nhints_limit = 0", "'hints_limit' must be a number above 0"),
+        ("[hints]\nepsilon = 51", r"'epsilon' in [hints] must be a number from 0.01 to 20"),
+        ("[hints]\nepsilom = 1", "[hints] has no key 'epsilom'"),
+        ("[hints]\nedges = [1, 2]", "[hints] must have an 'epsilon', or the name of a 'proxy'"),
+        ('[hints]\nepsilon = 1\nproxy = "x"', "[hints] must have an 'epsilon', or the name of a 'proxy'"),
+        ('[hints]\nproxy = "x"', "'label' in [hints] must be another column than the run's own 'label'"),
+        ('[hints]\nepsilon = 1\nlabel = "customer"', "'label' in [hints] must be another column than 'id'"),
+        ("[hints]\nepsilon = 1\nedges = [2, 1]", "'edges' in [hints] must be a list of 1 to 255 numbers, ascending"),
+        ("[hints]\nepsilon = 1\nedges = [nan]", "'edges' in [hints]"),
+        ("[hints]\nepsilon = 1\nedges = 5", "'edges' in [hints]"),
+        ("[hints]\nepsilon = 1\nseed = 2", "'seed' stands in [hints]; put it above"),
+        ('hints = 2\ntask = "regression"', "there are hints at numbers, and no bins"),
+        ("hints = 2\nrounds = 5", "there are hints, and rounds; what guests learn from hints is not priced there"),
+        ("hints = 2\n" + BUDGET, "there are hints, and [budget]"),
+        ("hints = 2\nlocal_epsilon = 2", "there are hints, and a local epsilon"),
+        ("hints = 2\n[guest.shop]\nlocal_epsilon = 2", "there are hints, and a local epsilon"),
+        ('hints = 2\nalign = true\nreveal = "host"', 'there are hints, and reveal = "host"'),
+        ('hints = 2\nlearner = "cells"', "there are hints, and the learner 'cells'"),
+        ('hints = 2\n[guest.telco]\nlearner = "quantiles"', "there are hints, and the learner 'quantiles'"),
+    ],
+)
+def test_hints_that_cannot_be_meant(read, more, said):
+    with pytest.raises(InputError) as caught:
+        read(more)
+    assert said in str(caught.value)

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import FrozenInstanceError, replace
+
+import pytest
+
+from fedonce import Hints
+from fedonce.errors import FedOnceWarning, InputError
+from fedonce.jobs import HintJob, RowNames, Sealing, TableSource, Telling
+from fedonce.jobs import hint as hint_job
+from fedonce.jobs.hint_record import HintRecord
+from fedonce.messages.envelope import kind_of
+from tests.jobs.office import N, done, make_tables, refused, told
+
+LINE = "host hint bank.csv --id customer --label default --epsilon 2 --name bank --run spring --secret secret"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    make_tables(tmp_path)
+    for line in ("keys secret secret", "keys new bank", "keys new shop"):
+        done(tmp_path, line)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def job():
+    source, rows = TableSource("bank.csv", id="customer"), RowNames("secret")
+    return HintJob(source, "default", "hints.fedonce", Telling(2.0, run="spring"), "bank", rows, Sealing("bank.key"))
+
+
+def test_the_job_and_the_command_are_the_same(folder, job):
+    lines = []
+    figures = job.run(lines.append).as_json()
+    printed = told(folder, f"{LINE} --sign bank.key --out other.fedonce")
+    apart = {"file": 0, "cost": 0, "record begun": 0}
+    assert figures | apart == printed | apart
+    assert list(figures) == list(printed)
+    assert (figures["cost"], printed["cost"], printed["spent"]) == (2.0, 0.0, 2.0)
+    assert (folder / "hints.fedonce").read_bytes() == (folder / "other.fedonce").read_bytes()
+    assert lines == ["reading bank.csv", f"telling {N} labels"]
+    json.dumps(figures)
+
+
+def test_what_is_told_of_hints(folder, job):
+    figures = job.run().as_json()
+    hints = Hints.from_file("hints.fedonce")
+    assert (hints.label, hints.epsilon, hints.classes, hints.n_rows, hints.run) == ("default", 2.0, 2, N, "spring")
+    assert (figures["label"], figures["classes"], figures["rows"]) == ("default", "2", N)
+    assert figures["label epsilon"].startswith("2, pure")
+    assert figures["keep probability"].startswith("with probability 0.8808")
+    assert figures["base rates"].startswith("VISIBLE: about 0.")
+    assert figures["ids"].startswith("keyed hashes")
+    assert figures["signature"].startswith("verified: by ")
+    assert inspected(folder, "hints.fedonce --verify bank.pub").items() <= figures.items()
+
+
+def inspected(folder, file):
+    return json.loads(done(folder, f"inspect {file} --json"))
+
+
+def test_sealed_hints_can_be_opened_by_their_guest_alone(folder, job):
+    figures = replace(job, sealing=Sealing("bank.key", "shop.pub")).run().as_json()
+    assert figures["sealed"].startswith("to ")
+    assert kind_of((folder / "hints.fedonce").read_bytes()) == "sealed"
+    assert inspected(folder, "hints.fedonce")["sealed"].startswith("yes: only the receiver")
+    opened = inspected(folder, "hints.fedonce --key shop.key")
+    assert (opened["kind"], opened["label"], opened["sealed"]) == ("hints", "default", "yes, opened here")
+
+
+def test_numbers_are_told_in_bins(folder, job):
+    numbers = replace(job, table=TableSource("balance.csv", id="customer"), label="balance")
+    with pytest.raises(InputError, match=r"are numbers, and hints at numbers need bins") as error:
+        numbers.run()
+    assert error.value.parameters == ("edges", "task")
+    figures = replace(numbers, telling=Telling(2.0, edges=(990, 1010))).run().as_json()
+    assert figures["classes"] == "3, bins between 990, 1010"
+    assert HintRecord(folder / "hints.record").look().published[0].edges == (990.0, 1010.0)
+    with pytest.raises(InputError, match="are no numbers, and bins are for numbers"):
+        replace(job, telling=Telling(2.0, edges=(1, 2))).run()
+
+
+def test_a_stand_in_travels_as_it_is_under_its_own_name(folder, job):
+    figures = replace(job, telling=Telling(proxy="default last year")).run().as_json()
+    hints = Hints.from_file("hints.fedonce")
+    assert (hints.label, hints.epsilon) == ("default last year", math.inf)
+    assert figures["label epsilon"] == "none: THE LABEL TRAVELS AS IT IS"
+    assert (figures["cost"], figures["spent"]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "must be a number from 0.01 to 20.*under a name of its own .proxy.*Got None"),
+        ({"epsilon": math.inf}, "must be a number from 0.01 to 20"),
+        ({"epsilon": 0.0}, "must be a number from 0.01 to 20.*Got 0.0"),
+        ({"epsilon": math.nan}, "must be a number from 0.01 to 20"),
+        ({"epsilon": 2.0, "proxy": "x"}, "must be left out where a stand-in, 'x'"),
+        ({"epsilon": 2.0, "edges": (2, 1)}, "ascending"),
+        ({"epsilon": 2.0, "task": "ranking"}, "'classification' or 'regression'"),
+        ({"epsilon": 2.0, "run": ""}, "printable text"),
+        ({"proxy": "\n"}, "printable text"),
+    ],
+)
+def test_what_cannot_be_told_is_refused_before_the_table_is_read(settings, said):
+    with pytest.raises(InputError, match=said):
+        Telling(**settings)
+
+
+def test_labels_with_gaps_and_a_label_that_is_the_id_are_refused(folder, job):
+    with pytest.raises(InputError, match="has no label in"):
+        replace(job, label="income", telling=Telling(2.0, edges=(0,))).run()
+    with pytest.raises(InputError, match="has the ids, and cannot be the label"):
+        replace(job, label="customer").run()
+    assert not (folder / "hints.record").exists()
+
+
+def test_hashes_without_a_key_are_warned_of(folder, job):
+    with pytest.warns(FedOnceWarning, match="hints .* hashes without a key") as caught:
+        replace(job, rows=RowNames()).run()
+    assert caught[0].message.parameters == ("naming", "agreed")
+
+
+def test_the_record_has_its_line_where_the_file_could_not_be_written(folder, job, monkeypatch):
+    """The other way round, labels would be out that nobody counted."""
+
+    def full(*arguments):
+        raise InputError("the disk is full")
+
+    monkeypatch.setattr(hint_job, "write_file", full)
+    with pytest.raises(InputError, match="the disk is full"):
+        job.run()
+    assert HintRecord(folder / "hints.record").look().spent == 2.0
+    assert not (folder / "hints.fedonce").exists()
+
+
+def test_a_job_cannot_be_changed_nor_write_its_record_over_its_hints(job):
+    with pytest.raises(FrozenInstanceError):
+        job.label = "other"
+    with pytest.raises(InputError, match="another file than that of the hints"):
+        replace(job, record="hints.fedonce")
+
+
+def test_a_record_elsewhere_and_a_limit_that_is_reached(folder):
+    line = f"{LINE} --out hints.fedonce --record books"
+    assert told(folder, f"{line} --limit 3")["limit"] == 3.0
+    other = line.replace("--epsilon 2", "--epsilon 1.5").replace("hints.fedonce", "more.fedonce")
+    refused(folder, 5, ["add up to 3.5", "(--epsilon)", "(--limit)"], other)
+    assert not (folder / "more.fedonce").exists()
+    assert not (folder / "hints.record").exists()
