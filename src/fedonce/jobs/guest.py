@@ -23,7 +23,7 @@ from fedonce.jobs.tables import TableSource
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
-from fedonce.party.guest import GUESSABLE
+from fedonce.party.sending import GUESSABLE
 from fedonce.privacy.budget import Purse
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Naming

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
-from fedonce.errors import FedOnceWarning, InputError
+from fedonce.errors import InputError
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
 from fedonce.learners.hinted import told_by
@@ -23,14 +22,14 @@ from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
 from fedonce.messages.hints import Hints
 from fedonce.messages.representation import Representation, row_digest
-from fedonce.party import blurring, hinting, saving, saving_guest, storage, writing
+from fedonce.party import blurring, hinting, saving, saving_guest, sending, storage, writing
 from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
 from fedonce.party.presence import held_rows
 from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
-from fedonce.rows.ids import Ids, Naming, normalise
+from fedonce.rows.ids import Ids, Naming
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows, apply, pick_device
 from fedonce.training.randomness import party_generator
@@ -38,11 +37,6 @@ from fedonce.training.settings import Epoch
 
 if TYPE_CHECKING:
     from fedonce.rows.alignment import AgreedRows
-
-GUESSABLE = (
-    "The message of party {party!r} names rows by hashes without a key: whoever can list the ids (customer numbers, "
-    "addresses) can find out which are inside. Share a secret (naming), or agree on rows by an alignment (agreed)."
-)
 
 
 class Guest(GuestAttributes):
@@ -191,7 +185,7 @@ class Guest(GuestAttributes):
             stated = "" if hints is None else hints.stated
             self.adopt(GuestState(learner, preparation, history=history, learnt_naming=used, hints=stated))
             values = self._fit_codec(rows, own.ids, noise_key)
-            return self._send(own, values, mask, agreed, naming)
+            return sending.addressed(self, own, values, mask, agreed, naming)
 
     def _fit_codec(self, rows: Rows, ids: Ids | None, noise_key: bytes | None) -> Rows:
         """Fit noise and codec to the values of prepared rows, and return the values to be sent."""
@@ -237,7 +231,7 @@ class Guest(GuestAttributes):
             if noise is None
             else blurring.blurred(noise, values, rows, own.ids, self.model)
         )
-        return self._send(own, values, mask, agreed, naming or self.naming)
+        return sending.addressed(self, own, values, mask, agreed, naming or self.naming)
 
     def values(self, rows: Rows) -> Rows:
         """Let the learner, which may be the user's own, transform prepared rows, and check what it gives."""
@@ -267,55 +261,6 @@ class Guest(GuestAttributes):
         if self.fine_tuning is None:
             return learner.name
         return "rounds" if self.fine_tuning.alone else f"{learner.name}, tuned"
-
-    def _send(
-        self,
-        own: Table,
-        values: Rows,
-        mask: NDArray[np.bool_] | None,
-        agreed: AgreedRows | None,
-        naming: Naming | None,
-    ) -> Representation:
-        """Put values into a message in the agreed order, or with ids, or by position where the table has no ids."""
-        if own.ids is None:
-            if agreed is not None:
-                raise InputError(
-                    f"Party {self.name!r} has agreed rows and a table without ids; name the column of ids."
-                )
-            return self.message(values, mask)
-        if mask is not None:
-            raise InputError(
-                f"Party {self.name!r} has a table with ids, which say what is present; leave 'present' out."
-            )
-        if agreed is not None:
-            return self._agreed_message(own.ids, values, agreed, naming)
-        if naming is None and self.learnt_naming is not None and self.learnt_naming[0] == "keyed":
-            raise InputError(
-                f"Party {self.name!r} named its rows by keyed hashes when it learnt; give the same secret again (naming), "
-                "or the rows of an alignment (agreed).",
-                parameter=("naming", "agreed"),
-            )
-        if naming is None:
-            naming = Naming()
-            text = GUESSABLE.format(party=self.name)
-            warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=3)
-        keys = naming.keys(own.ids, self.run)
-        order = np.lexsort(keys.T[::-1])  # the order of keys says nothing, that of the table might
-        digest = row_digest(len(keys), keys[order])
-        return self.message(values[order], None, rows=digest, ids=keys[order], naming=naming.label, forms=naming.forms)
-
-    def _agreed_message(self, ids: Ids, values: Rows, agreed: AgreedRows, naming: Naming | None) -> Representation:
-        """Put the agreed rows that the guest has into a message, which then needs no ids."""
-        if agreed.guest != self.name or agreed.run != self.run:
-            raise InputError(
-                f"The agreed rows are for party {agreed.guest!r}, run {agreed.run!r}; this is {self.name!r}, run {self.run!r}."
-            )
-        secret = None if naming is None else naming.secret
-        positions = agreed.positions(normalise(ids, agreed.forms), secret)
-        held = positions >= 0
-        if not held.any():
-            raise InputError(f"Party {self.name!r} has none of the agreed rows; is this the table that was aligned?")
-        return self.message(values[positions[held]], None if held.all() else held, rows=agreed.digest)
 
     @property
     def model(self) -> str:

@@ -49,8 +49,7 @@ class Host(HostAttributes):
     task : str
         "classification" or "regression".
     recipe, epochs : optional
-        How the model "network" is built and trained ("default", "large" for images, "paper" or a `Recipe`), and epochs
-        instead of the model's own.
+        How the model "network" is trained ("default", "large" for images, "paper" or a `Recipe`), and epochs instead of its own.
     shape, random_state, device, run, purse, public
         As for `Guest`; messages of another run are refused. With a budget, the plan says how long the host trains.
     plan : Plan, optional
@@ -75,8 +74,8 @@ class Host(HostAttributes):
     Nothing of it can be assigned: `settings` is what it was given, `state` what its training made; attributes show both.
 
     >>> from fedonce import Guest
-    >>> rows, bank, shop = np.random.default_rng(0).normal(size=(60, 6)), Host("bank", model="linear"), Guest("shop", dim=2)
-    >>> history = bank.aggregate(rows[:, :4], rows[:, 5] > 0, [shop.learn(rows[:, 4:])])
+    >>> rows, bank = np.random.default_rng(0).normal(size=(60, 6)), Host("bank", model="linear")
+    >>> history = bank.aggregate(rows[:, :4], rows[:, 5] > 0, [Guest("shop", dim=2).learn(rows[:, 4:])])
     >>> bank.trained_overlap
     {'shop': 1.0}
     """
