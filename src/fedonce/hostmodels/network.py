@@ -119,7 +119,7 @@ def stated(model: AggregationModel, examples: Examples, recipe: Recipe, device: 
     def change(own: Tensor, values: Tensor, present: Tensor) -> list[Tensor]:
         return [own, values, drop_guests(present, recipe.guest_dropout)]
 
-    return Problem(model, inputs, target, LabelLoss(recipe.smoothing), "the recipe", weight=weight, change=change)
+    return Problem(model, inputs, target, LabelLoss(recipe.smoothing), "the recipe", "network", weight, change)
 
 
 def build(

@@ -16,8 +16,10 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.jobs.folders import check_folder
+from fedonce.jobs.pages import guest_page, remove_report, write_report
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
 from fedonce.jobs.tables import TableSource
+from fedonce.learners import Auto
 from fedonce.messages.keys import PrivateKey, PublicKey, read_public, seal
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
@@ -93,6 +95,7 @@ class GuestReport:
     party: Guest
     message: MessageReport
     leakage: Leakage = field(default_factory=lambda: Leakage(()))
+    page: Path | None = None  # in the model's folder
 
     @property
     def out(self) -> Path:
@@ -109,6 +112,13 @@ class GuestReport:
         """Some sentences on what can be read in the message, and what to do; None: nothing can, or nobody looked."""
         return self.leakage.warning
 
+    @property
+    def chosen(self) -> str | None:
+        """What "auto" chose, in a sentence; None: a learner was named."""
+        if not isinstance(self.party.learner, Auto):
+            return None
+        return f"The learner 'auto' chose {self.party.learner.chosen().name!r} for this table."
+
     def leaving(self) -> dict[str, Any]:
         """Return what leaves the house, and where the model is, as JSON values."""
         return self.message.as_json() | {"model folder": f"{self.out} (stays here)"}
@@ -116,7 +126,8 @@ class GuestReport:
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
         short = [asdict(each) for each in self.rebuilt]
-        return self.leaving() | {"rebuilt": short, "leakage": self.leakage.as_json(), "warning": self.warning}
+        found = {"rebuilt": short, "leakage": self.leakage.as_json(), "warning": self.warning}
+        return self.leaving() | found | {"report": None if self.page is None else str(self.page)}
 
 
 @dataclass(frozen=True)
@@ -175,7 +186,10 @@ class GuestJob:
                 found = attacked(party, own)
             if self.refuse_above is not None:
                 found.check(self.refuse_above)
-            return GuestReport(party, save(party, keys.close(message), out), found)
+            remove_report(out)
+            report = GuestReport(party, save(party, keys.close(message), out), found)
+            made = guest_page(party, report.leaving(), found, report.chosen)
+            return replace(report, page=write_report(out, made))
 
     def _check_before(self, out: Path) -> None:
         """Refuse to overwrite a model whose message may have been sent."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from fedonce import protocol
 from fedonce.data.table import Table
 from fedonce.jobs.folders import check_folder, model_before
 from fedonce.jobs.incoming import Incoming, Kept
+from fedonce.jobs.pages import host_page, remove_report, write_report
 from fedonce.jobs.settings import Fitting, HostBudget, estimator_seed, public_knowledge, purse
 from fedonce.jobs.tables import LabelledTable, TableSource, check_task, infer_task, read_labelled
 from fedonce.messages.names import check_name
@@ -70,6 +71,7 @@ class HostReport:
     fitted: protocol.Fitted
     refused: Mapping[str, str]
     out: Path
+    page: Path | None = None  # in the model's folder
 
     @property
     def not_validated(self) -> str | None:
@@ -103,6 +105,7 @@ class HostReport:
             "validation": None if self.host.validation is None else self.host.validation.as_json,
             "not validated": self.not_validated,
             "model": str(self.out),
+            "report": None if self.page is None else str(self.page),
         }
 
 
@@ -210,8 +213,10 @@ class HostJob:
         party, engine = prepared.party, connection.engine
         matching, weight = connection.matching, prepared.weight
         fitted = protocol.fit(party, prepared.table, prepared.label, engine, self.rounds, matching, weight)
+        remove_report(out)
         party.save(out, engine.received(), engine.moved)
-        return HostReport(party, prepared.table.n_rows, fitted, engine.refused, out)
+        report = HostReport(party, prepared.table.n_rows, fitted, engine.refused, out)
+        return replace(report, page=write_report(out, host_page(party, report.as_json())))
 
 
 def _model(how: Fitting, before: Host | None) -> object:
