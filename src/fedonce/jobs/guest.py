@@ -16,7 +16,7 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.jobs.folders import check_folder
-from fedonce.jobs.pages import guest_page, remove_report, write_report
+from fedonce.jobs.pages import guest_page, report_aside, write_report
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
 from fedonce.jobs.tables import TableSource
 from fedonce.learners import Auto
@@ -186,8 +186,8 @@ class GuestJob:
                 found = attacked(party, own)
             if self.refuse_above is not None:
                 found.check(self.refuse_above)
-            remove_report(out)
-            report = GuestReport(party, save(party, keys.close(message), out), found)
+            with report_aside(out):
+                report = GuestReport(party, save(party, keys.close(message), out), found)
             made = guest_page(party, report.leaving(), found, report.chosen)
             return replace(report, page=write_report(out, made))
 

@@ -15,7 +15,7 @@ from fedonce import protocol
 from fedonce.data.table import Table
 from fedonce.jobs.folders import check_folder, model_before
 from fedonce.jobs.incoming import Incoming, Kept
-from fedonce.jobs.pages import host_page, remove_report, write_report
+from fedonce.jobs.pages import host_page, report_aside, write_report
 from fedonce.jobs.settings import Fitting, HostBudget, estimator_seed, public_knowledge, purse
 from fedonce.jobs.tables import LabelledTable, TableSource, check_task, infer_task, read_labelled
 from fedonce.messages.names import check_name
@@ -213,8 +213,8 @@ class HostJob:
         party, engine = prepared.party, connection.engine
         matching, weight = connection.matching, prepared.weight
         fitted = protocol.fit(party, prepared.table, prepared.label, engine, self.rounds, matching, weight)
-        remove_report(out)
-        party.save(out, engine.received(), engine.moved)
+        with report_aside(out):
+            party.save(out, engine.received(), engine.moved)
         report = HostReport(party, prepared.table.n_rows, fitted, engine.refused, out)
         return replace(report, page=write_report(out, host_page(party, report.as_json())))
 

@@ -6,7 +6,8 @@ Pages hold names of columns and parties, sizes and scores; no row and no id. The
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,22 @@ REPORT = "report.html"  # in a model's folder
 CLEARLY = 2.0  # standard errors by which a gain is told from none
 
 
-def remove_report(folder: Path) -> None:
-    """Remove the page of a model that is about to be replaced: at any time it is of the model that is there, or there is none."""
+@contextmanager
+def report_aside(folder: Path) -> Iterator[None]:
+    """Take the page of a model that is about to be replaced away; put it back where that fails.
+
+    So a page is of the model that is there, whenever one is killed; or there is none.
+    """
+    path, aside = folder / REPORT, folder / f".{REPORT}.before"
+    with suppress(FileNotFoundError):
+        path.replace(aside)
     try:
-        (folder / REPORT).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"The page {folder / REPORT} cannot be replaced ({error.strerror}).") from None
+        yield
+    except BaseException:
+        with suppress(OSError):
+            aside.replace(path)
+        raise
+    aside.unlink(missing_ok=True)
 
 
 def write_report(folder: Path, text: str) -> Path | None:

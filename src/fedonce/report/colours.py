@@ -30,7 +30,7 @@ METHODS = {
     "SplitNN-Comm": SKY,
     "SplitNN-TabM": SKY,
     "SecureBoost": GREEN,
-    "SecureBoost-Comm": YELLOW,
+    "SecureBoost-Comm": GREEN,
     "Priv-Baseline": SKY,
 }
 

@@ -98,7 +98,7 @@ def _required(package: str) -> Fact:
     except ModuleNotFoundError as error:
         if error.name == _module(package):
             return Fact(package, MISSING, f"pip install '{package}'")
-        return Fact(package, BROKEN, f"it lacks {error.name}; pip install --force-reinstall '{package}'")
+        return Fact(package, BROKEN, f"it lacks {error.name}; install {package} again")
     except Exception as error:  # of a broken package anything may come
         return Fact(package, BROKEN, f"importing it fails: {type(error).__name__}: {_short(error)}")
     return Fact(package, OK, _version(package) or "")
