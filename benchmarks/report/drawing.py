@@ -20,7 +20,9 @@ from matplotlib.ticker import NullFormatter
 from PIL import Image
 
 from benchmarks.report.figures import Line, title
-from fedonce.report.colours import colour
+from fedonce.report.colours import OTHERS, colour
+
+__all__ = ["OTHERS", "colour", "grid", "label", "log_scale", "save", "style"]
 
 WIDTH, DPI = 12.0, 120  # inches, and pixels for each
 HEIGHTS = {1: 6.0, 2: 4.6, 3: 3.6}  # of a part, by how many stand side by side

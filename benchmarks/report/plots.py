@@ -10,11 +10,10 @@ import numpy as np
 
 from benchmarks import privacy_loss, store
 from benchmarks.report import few_bytes, paper, private
-from benchmarks.report.drawing import grid, label, log_scale, save, style
+from benchmarks.report.drawing import OTHERS, colour, grid, label, log_scale, save, style
 from benchmarks.report.figures import by_data, curve, look, order, pick, results
 from benchmarks.report.frontier import frontiers
 from benchmarks.report.hosts import METHODS
-from fedonce.report.colours import OTHERS, colour
 
 EVERYBODY = ("Combine", "Linear-Combine", "SecureBoost")  # the same whoever has the labels
 BESIDE = 0.09  # by how much the marks of two methods stand apart, where hosts are 1 apart

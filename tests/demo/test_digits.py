@@ -36,9 +36,9 @@ def test_what_was_sent_is_counted(result):
 def test_less_is_read_where_less_is_told(result):
     read = {each.method: each.exposed for each in result.outcomes if each.exposed is not None}
     assert all(sum(each.columns.values()) == 16 for each in read.values())
-    assert read["FedOnce"].columns["readable"] > read["FedOnce, epsilon for each image"].columns["readable"]
+    assert read["FedOnce"].columns["readable"] > read["FedOnce, local epsilon"].columns["readable"]
     errors = {name: np.abs(each.rebuilt - result.images).mean() for name, each in read.items()}
-    assert errors["FedOnce"] < errors["FedOnce, half a byte"] < errors["FedOnce, epsilon for each image"]
+    assert errors["FedOnce"] < errors["FedOnce, half a byte"] < errors["FedOnce, local epsilon"]
     own = digits.PARTIES[digits.HOST]
     assert (read["FedOnce"].rebuilt[:, own] == result.images[:, own]).all()  # the host has its own quadrant
 

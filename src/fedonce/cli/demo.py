@@ -46,10 +46,10 @@ def demo(
 
 def _print_table(result: Demonstration) -> None:
     table = Table(
-        title=f"digits, four quadrants, {result.n_train:,} training and {result.n_test:,} test images",
+        title=f"digits, four quadrants, {result.n_train:,} training and {result.n_test:,} test images; readable: pixels of one guest",
         title_justify="left",
     )
-    for column in ("method", "accuracy", "messages", "bytes sent", "pixels readable", "seconds"):
+    for column in ("method", "accuracy", "messages", "bytes sent", "readable", "seconds"):
         table.add_column(column, justify="left" if column == "method" else "right")
     for each in result.outcomes:
         read = each.exposed

@@ -117,13 +117,13 @@ FEWER = Method(
     "no guarantee, but less to read",
 )
 LOCAL = Method(
-    "FedOnce, epsilon for each image",
+    "FedOnce, local epsilon",
     "every image is told with noise (local_epsilon=4)",
     {"parties": PARTIES, "local_epsilon": 4},
     "what a guest sends of an image is at most e^4 = 55 times likelier than had it been any other image",
 )
 BUDGET = Method(
-    "FedOnce, epsilon for the models",
+    "FedOnce, epsilon",
     "a budget of all parties together (epsilon=2)",
     {
         "parties": PARTIES,
