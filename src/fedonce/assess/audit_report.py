@@ -24,7 +24,7 @@ from fedonce.report import page, pictures
 from fedonce.report.colours import GREY, OTHERS
 from fedonce.training.loop import Rows
 
-DPI = 100  # of the picture in the page
+DPI = 120  # of the picture in the page
 HOST = "the host's model"
 MEMBERS = 400  # rows that are members or not, half each
 
@@ -186,7 +186,7 @@ def write(findings: Findings, folder: Path) -> Path:
 def plot(memberships: list[Membership]) -> Any:
     """Draw the curves of the membership test, the attacks side by side."""
     attacks = list(memberships[0].curves)
-    figure = pictures.figure(4.75 * len(attacks), 4.4)
+    figure = pictures.figure(3.6 * len(attacks), 3.6)
     for axes, attack in zip(figure.subplots(1, len(attacks)), attacks, strict=True):
         for each, colour in zip(memberships, OTHERS, strict=False):
             false, true = each.curves[attack]

@@ -46,10 +46,12 @@ def demo(
 
 def _print_table(result: Demonstration) -> None:
     table = Table(
-        title=f"digits, four quadrants, {result.n_train:,} training and {result.n_test:,} test images; readable: pixels of one guest",
+        title=f"digits, four quadrants, {result.n_train:,} training and {result.n_test:,} test images",
         title_justify="left",
+        caption="readable: which of one guest's pixels quick attacks read in its message",
+        caption_justify="left",
     )
-    for column in ("method", "accuracy", "messages", "bytes sent", "readable", "seconds"):
+    for column in ("method", "accuracy", "messages", "bytes", "readable", "seconds"):
         table.add_column(column, justify="left" if column == "method" else "right")
     for each in result.outcomes:
         read = each.exposed
