@@ -13,7 +13,7 @@ export FEDONCE_PAPER
 
 .PHONY: demo federation-demo test test-federation test-federation-all lint docs notebooks bench results experiments report clean
 
-demo: $(VENV)/.report
+demo: $(VENV)/.privacy
 	$(BIN)/fedonce demo --out fedonce-demo
 
 # A federation of six processes on this machine: a minute or two. Ends what it started, also on Ctrl-C.
@@ -49,6 +49,7 @@ notebooks: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.nat
 	$(BIN)/python -m benchmarks.speed.quickstart
+	$(BIN)/python -m benchmarks.speed.demo
 	$(BIN)/python -m benchmarks.speed.dpsgd
 	$(BIN)/python -m benchmarks.speed.memory
 	$(BIN)/python -m benchmarks.speed.cooccurrence

@@ -59,6 +59,10 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         "prices events that no training spends; the command `fedonce privacy epsilon` does it one by one",
         ("fedonce.privacy.accountants", "fedonce.privacy.events"),
     ),
+    "report/drawing.py": (
+        "draws a method in the colour that it has in the library's own pages",
+        ("fedonce.report.colours",),
+    ),
     "speed/nat.py": (
         "times the guests' learning side by side, without the host's training",
         ("fedonce.data.table", "fedonce.engine.local"),

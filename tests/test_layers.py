@@ -21,7 +21,7 @@ LAYERS = [
     {"fedonce.learners", "fedonce.hostmodels"},
     {"fedonce.party", "fedonce.presets"},
     {"fedonce.rounds", "fedonce.protocol"},
-    {"fedonce.engine", "fedonce.estimators", "fedonce"},
+    {"fedonce.engine", "fedonce.estimators", "fedonce.report", "fedonce"},
     {
         "fedonce.assess",
         "fedonce.jobs",

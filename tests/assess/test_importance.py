@@ -79,7 +79,7 @@ def test_plot_writes_the_format_of_the_ending(tmp_path, name, start):
     assert path.read_bytes().startswith(start)
     assert [each.name for each in tmp_path.iterdir()] == [name]
     if name.endswith("png"):
-        assert int.from_bytes(path.read_bytes()[16:20], "big") == 900
+        assert int.from_bytes(path.read_bytes()[16:20], "big") == 1200
 
 
 def test_plot_sorts_shortens_and_takes_names_as_they_are(tmp_path):

@@ -3,13 +3,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from fedonce import FedOnceClassifier, InputError, MessageError, __version__
+from fedonce import InputError, MessageError, __version__
 from fedonce.cli import entry
 
 
@@ -27,20 +26,16 @@ def test_help_names_the_commands():
 def test_demo_prints_and_writes(tmp_path, monkeypatch):
     from fedonce.demo import digits
 
-    monkeypatch.setattr(digits, "methods", lambda: {name: quick(kind) for name, kind in KINDS.items()})
-    monkeypatch.setattr(digits, "FedOnceClassifier", partial(FedOnceClassifier, host_epochs=1))
+    monkeypatch.setattr(digits.run, "__defaults__", (0, None, (digits.SOLO, digits.FEDONCE, digits.COMBINE)))
     done = CliRunner().invoke(entry.app, ["demo", "--out", str(tmp_path / "new" / "folder"), "--json", "--quiet"])
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
-    assert [outcome["method"] for outcome in printed["outcomes"]] == list(KINDS)
+    assert [outcome["method"] for outcome in printed["outcomes"]] == ["Solo", "FedOnce", "Combine"]
+    assert printed["outcomes"][1]["columns read"].keys() == {"readable", "partly", "not by these attacks"}
     assert (tmp_path / "new" / "folder" / "report.html").stat().st_size > 10_000
-
-
-KINDS = {"Solo": 1, "FedOnce (pca)": 2}
-
-
-def quick(k):
-    return "test", {"parties": k, "learner": "pca"}
+    table = CliRunner().invoke(entry.app, ["demo", "--out", str(tmp_path), "--quiet"], env={"COLUMNS": "100"}).stdout
+    assert "readable" in table
+    assert f"report: {tmp_path}" in table
 
 
 def test_out_must_be_a_folder(tmp_path):

@@ -161,7 +161,7 @@ def test_help_is_in_groups(office, monkeypatch, line):
     monkeypatch.setenv("COLUMNS", "150")
     shown = done(office, f"{line} --help")
     for group in ("Messages", "Ids and rows", "Table", "Training", "Privacy", "Output"):
-        assert f"─ {group} ─" in shown
+        assert f"\n{group}\n" in shown
     assert "what is public: bounds, categories, labels." in shown
 
 

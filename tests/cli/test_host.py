@@ -61,6 +61,7 @@ def test_fit_prints_who_came_and_who_is_late(fresh):
         *shown.splitlines()[4:6],  # of rows held back: the test below
         f"received: 1 message, {size(fresh, f'shop/{MESSAGE}'):,} bytes",
         "model: new",
+        "report: new/report.html",
     ]
 
 
@@ -74,7 +75,7 @@ def test_fit_ends_with_what_rows_held_back_say(fresh):
         f"{abs(found[name]['value']):.4g} ± {found[name]['error']:.2g}" for name in ("joint", "alone", "gain")
     )
     assert found["gain"]["value"] > 0  # the utility knows what the bank does not
-    assert f"held back: accuracy {joint} on {N // 3} rows; the host alone {alone}; better by {gain}" in shown
+    assert f"held back: accuracy {joint} on {N // 3} rows; the host alone {alone}; better by {gain}" in "\n".join(shown)
     assert set(found["more"]) >= {"area under the curve", "average precision of the rarer class"}
 
 

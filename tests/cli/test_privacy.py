@@ -141,7 +141,7 @@ def test_the_audit_says_that_passing_proves_nothing(findings, tmp_path):
     page = audit_report.write(findings, tmp_path).read_text()
     assert page.count("Passing proves nothing") == 1
     assert page.count("data:image/png;base64,") == 1
-    assert "failed, as expected" in page
+    assert "failed</span>, as expected" in page
     assert "Labels from hints" in page
     assert findings.lines()[-1].startswith("Passing proves nothing")
     json.dumps(findings.figures())

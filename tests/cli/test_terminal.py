@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.table import Table
 from fedonce import InputError
 from fedonce.cli import terminal
 from fedonce.cli.options import pairs
-from fedonce.cli.terminal import Guarded, Printer, guarded, one_line, progress, show, to_json, warn
+from fedonce.cli.terminal import Guarded, Printer, guarded, one_line, progress, say, show, to_json, warn
 from fedonce.errors import FedOnceWarning
 from fedonce.system.text import duration, names
 
@@ -124,3 +125,67 @@ def test_every_command_prints_by_one_of_the_two_ways():
             assert "rich.console" not in source, path
         assert "typer.secho" not in source, path  # its colours would be taken for hostile ones
         assert "sys.stdout.buffer" not in source, path
+
+
+def test_epochs_are_lines_now_and_then_with_the_time_that_is_left(capsys, monkeypatch):
+    clock = iter(range(0, 1000, 2))  # two seconds for each epoch
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(clock))
+    with progress(quiet=False) as tell:
+        tell("learning")
+        for epoch in range(1, 11):
+            tell.epoch(epoch, 10, "nat")
+        for tree in range(1, 3):
+            tell.epoch(tree, 500, "trees")  # not long enough for a line
+    assert [line for line in capsys.readouterr().err.splitlines() if line] == [
+        "learning",
+        "training nat: epoch 4 of 10, about 12 s left",
+        "training nat: epoch 7 of 10, about 6 s left",
+        "training nat: epoch 10 of 10, about 0 s left",
+    ]
+
+
+def test_a_terminal_shows_a_bar_that_goes_when_the_next_step_begins(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys, "stderr", screen)
+    with progress(quiet=False) as tell:
+        tell("learning")
+        for epoch in range(1, 4):
+            tell.epoch(epoch, 3, "nat\x1b[2J")
+        warnings.warn("look", FedOnceWarning, stacklevel=1)
+        tell("attacking")
+    shown = screen.getvalue()
+    assert "epoch 3 of 3" in shown
+    assert "\u2501" in shown  # the bar
+    assert "warning" in shown
+    assert "\x1b[2J" not in shown
+    assert shown.rindex("attacking") > shown.rindex("epoch 3 of 3")
+
+
+def test_quiet_shows_no_epochs(capsys):
+    with progress(quiet=True) as tell:
+        tell.epoch(1, 2, "nat")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_words_that_judge_have_colours_and_read_alike_without(monkeypatch, colour):
+    screen = Terminal()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if not colour:
+        monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", screen)
+    say("spent  readable  by \x1b[2J; 'unreadable' is not by these attacks; better by 0.1; LATE")
+    shown = screen.getvalue()
+    assert ("\x1b[1;31mreadable" in shown) is colour
+    assert ("\x1b[32mbetter by" in shown) is colour
+    assert "\x1b[2J" not in shown
+    assert "\x1b[1;31mun" not in shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert plain == "spent  readable  by \\x1b[2J; 'unreadable' is not by these attacks; better by 0.1; LATE\n"
+
+
+def test_what_is_no_terminal_gets_no_colour(capsys):
+    say("readable, WORSE by 2")
+    assert capsys.readouterr().out == "readable, WORSE by 2\n"

@@ -225,9 +225,11 @@ def test_options_of_the_guide_exist():
     shown = "".join(
         CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "200"}).output
         for command in [
+            "",
             "guest fit",
             "host fit",
             "host predict",
+            "host evaluate",
             "host explain",
             "inspect",
             "leakage",

@@ -328,3 +328,25 @@ def test_images_and_untrained_models():
         Host("bank", model="trees", shape=(1, 2, 2)).aggregate(X[:, :4], Y, [])
     with pytest.raises(InputError, match="has not been trained yet"):
         outputs(TreesModel(), examples())
+
+
+def test_trees_are_told_where_somebody_listens():
+    from fedonce.training.checkpoints import told
+
+    heard = []
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(200, 3)).astype(np.float32)
+    empty = np.zeros((200, 0), np.float32)
+    examples = Examples(own, empty, empty, (own[:, 0] > 0).astype(np.int64))
+
+    def fitted():
+        model = TreesModel(trees=40)
+        model.fit(examples, [], 2, np.random.default_rng(0), torch.device("cpu"))
+        return model.outputs(own, empty, empty, torch.device("cpu"))
+
+    before = fitted()
+    with told(lambda *tree: heard.append(tree)):
+        np.testing.assert_array_equal(fitted(), before)
+    assert {stage for *_, stage in heard} == {"trees"}
+    assert heard[0][0] == 1
+    assert all(number <= most for number, most, _ in heard)

@@ -221,7 +221,7 @@ def test_a_killed_refit_leaves_the_old_model_or_the_new_one(tmp_path):
         check_whole(tmp_path)
     done(tmp_path, REFIT)
     kept = storage.load(tmp_path / "bank", "host").messages
-    assert len(list((tmp_path / "bank").iterdir())) == 4 + len(kept)  # what the killed ones left over is gone
+    assert len(list((tmp_path / "bank").iterdir())) == 5 + len(kept)  # what the killed ones left over is gone
 
 
 @pytest.mark.parametrize("at", range(6))

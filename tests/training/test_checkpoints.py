@@ -422,3 +422,24 @@ def test_a_killed_process_is_continued_by_another(tmp_path, learner):
     assert again in (list(range(first + 1, 13)), list(range(first + 2, 13)))
     assert (tmp_path / "killed" / "message").read_bytes() == (tmp_path / "whole" / "message").read_bytes()
     assert list((tmp_path / "killed" / "state").iterdir()) == []
+
+
+def test_trainings_without_a_progress_of_their_own_are_told_within_a_block():
+    from fedonce.training.checkpoints import listener, told
+
+    heard = []
+    rng = np.random.default_rng(0)
+    rows = torch.from_numpy(rng.normal(size=(40, 3)).astype(np.float32))
+
+    def train():
+        with torch_seeded(np.random.default_rng(2)):
+            network = torch.nn.Sequential(torch.nn.Linear(3, 2))
+        problem = Problem(network, [rows], rows[:, :2], SquaredDistance(), "me", "stage")
+        return trainer(problem, Training(3, 16, 1e-3), np.random.default_rng(1)).run()
+
+    before = train()
+    with told(lambda *epoch: heard.append(epoch)):
+        assert train() == before  # being told changes nothing
+    train()
+    assert heard == [(1, 3, "stage"), (2, 3, "stage"), (3, 3, "stage")]
+    assert listener() is None

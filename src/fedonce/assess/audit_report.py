@@ -16,11 +16,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fedonce import __version__
 from fedonce.assess import audit
 from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun, ToldLabels
 from fedonce.data.table import Table
-from fedonce.demo import page as report
 from fedonce.estimators import FedOnceClassifier
 from fedonce.hostmodels import Examples, NetworkModel
 from fedonce.hostmodels.recipe import PRIVATE_CLASSES
@@ -30,11 +28,12 @@ from fedonce.party import Guest
 from fedonce.party.hinting import KEY_BYTES, Hinting, hints_of, publish
 from fedonce.privacy.budget import Purse, calibrate
 from fedonce.privacy.noise import SecretRandom
+from fedonce.report import page, pictures
+from fedonce.report.colours import GREY, OTHERS
 from fedonce.rows.ids import Naming
-from fedonce.system.disk import write_file
 from fedonce.training.loop import Rows
 
-PAGE = Path(__file__).with_name("audit.html.jinja")
+DPI = 120  # of the picture in the page
 HOST = "the host's model"
 MEMBERS = 400  # rows that are members or not, half each
 
@@ -237,31 +236,17 @@ def _model(epsilon: float | None) -> audit.Model:
 
 def write(findings: Findings, folder: Path) -> Path:
     """Write `audit.html` into a folder, the picture inside, and return its path."""
-    report.check_installed()
-    import jinja2
-
-    environment = jinja2.Environment(autoescape=True)
-    page = environment.from_string(PAGE.read_text(encoding="utf-8")).render(
-        found=findings,
-        version=__version__,
-        plot=report.png(plot(findings.memberships)),
-        remark=PROVES_NOTHING,
-        nat=NAT.name,
-    )
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "audit.html"
-    write_file(path, page.encode())
-    return path
+    drawn = pictures.png(plot(findings.memberships), DPI)
+    text = page.render("assess/audit.html.jinja", found=findings, plot=drawn, remark=PROVES_NOTHING, nat=NAT.name)
+    return page.write(folder / "audit.html", text)
 
 
 def plot(memberships: list[Membership]) -> Any:
     """Draw the curves of the membership test, the attacks side by side."""
-    from matplotlib.figure import Figure
-
     attacks = list(memberships[0].curves)
-    figure = Figure(figsize=(4.75 * len(attacks), 4.4), layout="constrained")
+    figure = pictures.figure(3.6 * len(attacks), 3.6)
     for axes, attack in zip(figure.subplots(1, len(attacks)), attacks, strict=True):
-        for each, colour in zip(memberships, ("#bc4c00", "#0969da", "#1a7f37"), strict=False):
+        for each, colour in zip(memberships, OTHERS, strict=False):
             false, true = each.curves[attack]
             axes.plot(
                 np.maximum(false, 1e-4),
@@ -269,7 +254,7 @@ def plot(memberships: list[Membership]) -> Any:
                 color=colour,
                 label=f"{each.model}: {each.area(attack):.3f}",
             )
-        axes.plot([1e-4, 1], [1e-4, 1], color="#8c959f", linestyle="--", linewidth=1, label="guessing: 0.5")
+        axes.plot([1e-4, 1], [1e-4, 1], color=GREY, linestyle="--", linewidth=1, label="guessing: 0.5")
         axes.set(xscale="log", yscale="log", xlim=(1e-3, 1), ylim=(1e-3, 1.05), xlabel="others taken for members")
         axes.set_title(f"by {attack}", fontsize=11)
         axes.legend(title="area under the curve", frameon=False, loc="lower right", fontsize=9)

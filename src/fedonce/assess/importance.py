@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.errors import InputError, parameter_error
+from fedonce.report.colours import BLACK, BLUE, GREY, VERMILION
 from fedonce.system.disk import write_file
 from fedonce.system.extras import require
 from fedonce.training.loop import Rows
 
 Score = Callable[[Rows, Rows, Rows], float]
 LONGEST_NAME = 24
-HOST_COLOUR, GUEST_COLOUR = "#8c959f", "#0969da"
+HOST_COLOUR, GUEST_COLOUR, GONE_COLOUR = GREY, BLUE, VERMILION
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def plot(worths: Sequence[Worth], path: str | Path, unit: str) -> Path:
 def _figure(worths: Sequence[Worth], unit: str) -> Any:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.5, 1.5 + 0.42 * max(len(worths), 2)), layout="constrained")
+    figure = Figure(figsize=(10, 1.5 + 0.42 * max(len(worths), 2)), layout="constrained")
     axes = figure.add_subplot()
     positions = range(len(worths))
     colours = [HOST_COLOUR if worth.absent is None else GUEST_COLOUR for worth in worths]
@@ -138,14 +139,14 @@ def _figure(worths: Sequence[Worth], unit: str) -> Any:
         xerr=[worth.spread for worth in worths],
         color=colours,
         height=0.6,
-        error_kw={"ecolor": "#1b1f24", "capsize": 3, "linewidth": 1},
+        error_kw={"ecolor": BLACK, "capsize": 3, "linewidth": 1},
     )
     gone = [(worth.absent, position) for position, worth in enumerate(worths) if worth.absent is not None]
     if gone:
         axes.plot(
             *zip(*gone, strict=True),
             "D",
-            color="#bc4c00",
+            color=GONE_COLOUR,
             markersize=6,
             mec="white",
             label="lost when the guest does not answer",
@@ -153,7 +154,7 @@ def _figure(worths: Sequence[Worth], unit: str) -> Any:
         figure.legend(loc="outside upper right", frameon=False, fontsize=9)
     labels = [_short(worth.party) + (" (host)" if worth.absent is None else "") for worth in worths]
     axes.set_yticks(positions, labels, parse_math=False)
-    axes.axvline(0, color="#1b1f24", linewidth=0.8)
+    axes.axvline(0, color=BLACK, linewidth=0.8)
     axes.set_xlabel(f"lost when a party's columns are shuffled among rows: {unit}", parse_math=False)
     axes.margins(x=0.08)
     axes.set_ylim(-0.6, max(len(worths), 2) - 0.4)

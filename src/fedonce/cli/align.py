@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedonce.cli.help import command, group
+from fedonce.cli.terminal import AsJson
 from fedonce.errors import InputError, parameter_error
 
 if TYPE_CHECKING:
@@ -18,9 +20,9 @@ if TYPE_CHECKING:
     from fedonce.rows.alignment import Matched, Request
     from fedonce.rows.ids import Ids
 
-align = typer.Typer(
-    help="Find the rows that host and guests share, without showing anybody the ids that only the other has.",
-    no_args_is_help=True,
+align = group(
+    "Find the rows that host and guests share, without showing anybody the ids that only the other has.",
+    "fedonce align request bank.csv --id customer --name bank --run loans --out loans.request",
 )
 
 TableFile = Annotated[Path, typer.Argument(help="Your table: CSV, TSV, Parquet or Arrow.")]
@@ -32,10 +34,9 @@ Normalise = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 
 
-@align.command()
+@command(align, "fedonce align request bank.csv --id customer --name bank --run loans --out loans.request")
 def request(
     table: TableFile,
     id_column: IdColumn,
@@ -87,7 +88,10 @@ def request(
     )
 
 
-@align.command()
+@command(
+    align,
+    "fedonce align respond shop.csv --id customer --name shop --request loans.request --out shop.response",
+)
 def respond(
     table: TableFile,
     id_column: IdColumn,
@@ -130,7 +134,10 @@ def respond(
     _tell(figures, as_json, _respond_lines(asked, out, len(answer), len(own)))
 
 
-@align.command()
+@command(
+    align,
+    "fedonce align finish bank.csv --id customer --state loans.request.state --response shop.response --out matched/",
+)
 def finish(
     table: TableFile,
     id_column: IdColumn,

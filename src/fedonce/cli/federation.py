@@ -13,8 +13,9 @@ import typer
 from fedonce.cli.assessing import PerRowFile, PlotFile, Repeats, explain_job, print_explanation, print_scores
 from fedonce.cli.federation_kits import federation
 from fedonce.cli.fitting import print_held_back
+from fedonce.cli.help import command
 from fedonce.cli.options import CareOptions, TableFile
-from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
+from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, say, to_json
 from fedonce.cli.unfolding import unfolded
 from fedonce.errors import InputError
 from fedonce.system.text import Tell, duration
@@ -32,7 +33,11 @@ Deadline = Annotated[str, typer.Option(help="How long to wait for guests: 90s, 3
 EVERY = 5.0  # seconds between two lines that tell a guest's epoch, where lines stay
 
 
-@federation.command()
+@command(
+    federation,
+    "fedonce federation fit loans.toml --kit kits/bank --out bank/",
+    "fedonce federation fit loans.toml --out bank/ --refit",
+)
 def fit(
     file: Annotated[Path, typer.Argument(help="The run file: what is asked of whom (TOML).", show_default=False)],
     out: Annotated[Path, typer.Option(help="Folder for the model, and for what arrives.")],
@@ -49,30 +54,33 @@ def fit(
     """
     from fedonce.federation.flare import host_steps
     from fedonce.federation.runfile import RunFile
+    from fedonce.training.checkpoints import told
 
     run = RunFile.read(file)
     kit = kit or run.kit
     if kit is None:
         raise InputError(f'Say where the host\'s kit is: --kit kits/bank, or kit = "kits/bank" in {file}.')
-    with progress(quiet) as tell:
+    with progress(quiet) as tell, told(tell.epoch):
         figures = host_steps.fit(run, kit, out, _watch(tell), tell, refit).as_json()
     if as_json:
         typer.echo(to_json(figures))
         return
     typer.echo(f"trained {figures['task']} on {figures['rows']:,} rows of {figures['host']}, run {figures['run']}")
     for party, its in figures["guests"].items():
-        typer.echo(one_line(f"  {party}: {_standing(party, its, figures)}"))
+        say(f"  {party}: {_standing(party, its, figures)}")
     if figures["rounds"]:
         typer.echo(f"rounds: {figures['rounds']:,}, {figures['bytes to guests']:,} bytes to guests")
     for party, why in figures["lost in rounds"].items():
-        typer.echo(one_line(f"  {party}: LOST in rounds: {why}"))
+        say(f"  {party}: LOST in rounds: {why}")
     if figures["hinted"] is not None:
-        typer.echo(one_line(_hinted(figures["hinted"])))
+        say(_hinted(figures["hinted"]))
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
     print_held_back(figures)
     typer.echo(f"received: {_traffic(figures)}")
     typer.echo(f"model: {out}")
+    if figures["report"] is not None:
+        typer.echo(f"report: {figures['report']}")
 
 
 def _standing(party: str, its: dict[str, Any], figures: dict[str, Any]) -> str:
@@ -98,7 +106,7 @@ def _traffic(figures: dict[str, Any]) -> str:
     )
 
 
-@federation.command()
+@command(federation, "fedonce federation predict new_bank.csv --model bank/ --out predictions.csv")
 @unfolded
 def predict(
     table: TableFile,
@@ -125,7 +133,7 @@ def predict(
         _print_answers(done)
 
 
-@federation.command()
+@command(federation, "fedonce federation evaluate old_bank.csv --model bank/")
 @unfolded
 def evaluate(
     table: TableFile,
@@ -147,7 +155,7 @@ def evaluate(
         _print_answers(done)
 
 
-@federation.command()
+@command(federation, "fedonce federation explain old_bank.csv --model bank/ --out worth.png")
 @unfolded
 def explain(
     table: TableFile,
@@ -194,7 +202,7 @@ def _print_answers(done: FederationPrediction) -> None:
     for party in figures["absent"]:
         reason = (figures["refused"] | figures["failed"]).get(party)
         why = "" if reason is None else f": {reason}"
-        typer.echo(one_line(f"  {party}: ABSENT, zeros in its place{why}"))
+        say(f"  {party}: ABSENT, zeros in its place{why}")
     typer.echo(f"received: {_traffic(figures)}")
 
 

@@ -9,13 +9,14 @@ import typer
 from rich.table import Table
 
 from fedonce.cli.federation_kits import federation
+from fedonce.cli.help import command
 from fedonce.cli.terminal import AsJson, Printer, Quiet, progress, to_json
 
 if TYPE_CHECKING:
     from fedonce.federation.flare.demonstration import Demonstration, Step
 
 
-@federation.command()
+@command(federation, "fedonce federation demo")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for kits, tables, model and predictions.")] = Path(
         "fedonce-federation-demo"

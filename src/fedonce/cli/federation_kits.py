@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedonce.cli.help import command, group
 from fedonce.cli.options import Drop, Secret, Types, pairs
 from fedonce.cli.terminal import AsJson, Quiet, progress, show, to_json
 from fedonce.errors import InputError
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from fedonce.federation.flare.kits import Kit
     from fedonce.federation.flare.sites import Site
 
-federation = typer.Typer(help="Parties as machines, on NVIDIA FLARE.", no_args_is_help=True)
+federation = group("Parties as machines, on NVIDIA FLARE.", "fedonce federation demo")
 
 KitFolder = Annotated[Path, typer.Argument(metavar="KIT", help="The party's kit.", show_default=False)]
 
 
-@federation.command()
+@command(federation, "fedonce federation init --server fed.bank.example:8002 --host bank --guests shop,utility")
 def init(
     server: Annotated[
         str,
@@ -63,7 +64,11 @@ def init(
     typer.echo("               what a guest allows is in policy.toml of its kit: it reads it before it starts")
 
 
-@federation.command()
+@command(
+    federation,
+    "fedonce federation start kits/bank",
+    "fedonce federation start shop --data shop.csv --id customer --foreground",
+)
 def start(
     kit: KitFolder,
     data: Annotated[Path | None, typer.Option(help="A guest's table to learn from; kept for the next start.")] = None,
@@ -123,7 +128,7 @@ def start(
         _say_next(opened, site)
 
 
-@federation.command()
+@command(federation, "fedonce federation status kits/bank")
 def status(kit: KitFolder, as_json: AsJson = False) -> None:
     """Say whether the party of a kit runs and is connected; for the host also which guests are there, and its jobs.
 
@@ -184,7 +189,7 @@ def _answer(answer: dict[str, Any]) -> str:
     return f"{when}  {answer['what']}, run {answer['run']}{rows}{values}{size}{rebuilt}{hinted}"
 
 
-@federation.command()
+@command(federation, "fedonce federation stop kits/bank")
 def stop(kit: KitFolder, as_json: AsJson = False, quiet: Quiet = False) -> None:
     """Stop the party of a kit, and what it is at work on. Nothing that was learnt is lost."""
     from fedonce.federation.flare import sites

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from fedonce.cli.options import pairs
-from fedonce.cli.terminal import one_line
+from fedonce.cli.terminal import one_line, say
 from fedonce.errors import InputError
 
 YES_OR_NO: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
@@ -50,8 +50,9 @@ def print_held_back(figures: Mapping[str, Any]) -> None:
     if found["alone"] is not None:
         gain = found["gain"]["value"]
         by = f"{'better' if gain >= 0 else 'WORSE'} by {_score(found['gain'] | {'value': abs(gain)})}"
+        by += ", no clear difference" if abs(gain) <= 2 * found["gain"]["error"] else ""
         text += f"; the host alone {_score(found['alone'])}; {by}"
-    typer.echo(text)
+    say(text)
     if found["more"]:
         typer.echo("  " + "; ".join(f"{name} {value:.4f}" for name, value in found["more"].items()))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedonce.cli.help import command, group
 from fedonce.cli.options import (
     LeavingOptions,
     Messages,
@@ -25,7 +26,7 @@ from fedonce.cli.options import (
     pairs,
 )
 from fedonce.cli.remedies import in_options, with_options
-from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, show, to_json, warn
+from fedonce.cli.terminal import AsJson, Quiet, progress, say, show, to_json, warn
 from fedonce.cli.unfolding import unfolded
 from fedonce.errors import InputError
 from fedonce.learners.names import OURS
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 MESSAGE = "representation.fedonce"
 
-guest = typer.Typer(help="A party without labels: learn, and send one file.", no_args_is_help=True)
+guest = group(
+    "A party without labels: learn, and send one file.",
+    "fedonce guest fit shop.csv --id customer --name shop --out shop/",
+)
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,11 @@ class HintsOptions:
         return None if self.hints is None else HintsFile(self.hints, self.verify)
 
 
-@guest.command()
+@command(
+    guest,
+    "fedonce guest fit shop.csv --id customer --name shop --run loans --secret loans.secret --out shop/",
+    "fedonce guest fit shop.csv --id customer --name shop --bytes-per-row 0.5 --drop notes --out shop/",
+)
 @unfolded
 def fit(
     table: TableFile,
@@ -139,12 +147,14 @@ def fit(
     Asks nothing of anybody. Prints what leaves the house, and what quick attacks read in it, column by column.
     """
     from fedonce.jobs import GuestJob
+    from fedonce.training.checkpoints import Progress
 
     with progress(quiet) as tell:
         source, rows, sealing = columns.source(table), leaving.row_names(), leaving.sealing()
         how, spends = learning.learning(), budget.budget()
         late = (attack, replace_model, refuse_above, hints.file())
-        report = GuestJob(source, name, out, how, rows, spends, sealing, *late).run(tell)
+        job = GuestJob(source, name, out, how, rows, spends, sealing, *late)
+        report = job.run(tell, Progress(tell.epoch))
     if as_json:
         typer.echo(to_json(report.as_json()))
     else:
@@ -156,18 +166,22 @@ def _print_fit(report: GuestReport) -> None:
 
     typer.echo("What leaves the house:")
     show(report.leaving())
+    if report.chosen:
+        typer.echo(report.chosen)
     if report.hints:
         typer.echo()
-        typer.echo(one_line(report.hints))
+        say(report.hints)
     if report.leakage.findings:
         typer.echo("\nWhat quick attacks read in the message:")
         for line in report.leakage.lines():
-            typer.echo(one_line(line))
+            say(line)
+    if report.page is not None:
+        typer.echo(f"report: {report.page}")
     if report.warning:
         warn(with_options(report.warning, REMEDIES))
 
 
-@guest.command()
+@command(guest, "fedonce guest represent new_shop.csv --model shop/ --secret loans.secret --out new_shop.fedonce")
 @unfolded
 def represent(
     table: TableFile,

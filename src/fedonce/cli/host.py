@@ -10,6 +10,7 @@ import typer
 
 from fedonce.cli.assessing import PerRowFile, PlotFile, Repeats, explain_job, print_explanation, print_scores
 from fedonce.cli.fitting import class_weight, print_held_back, yes_or_no
+from fedonce.cli.help import command, group
 from fedonce.cli.options import (
     CareOptions,
     IncomingOptions,
@@ -17,6 +18,7 @@ from fedonce.cli.options import (
     LimitOptions,
     Model,
     Normalise,
+    Output,
     PlanFile,
     PublicFile,
     TableFile,
@@ -24,14 +26,17 @@ from fedonce.cli.options import (
     Training,
     model_rows,
 )
-from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json
+from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, say, to_json
 from fedonce.cli.unfolding import unfolded
 from fedonce.hostmodels.names import BY_NAME
 
 if TYPE_CHECKING:
     from fedonce.jobs import Fitting
 
-host = typer.Typer(help="The party with the labels: train with what arrived, predict.", no_args_is_help=True)
+host = group(
+    "The party with the labels: train with what arrived, predict.",
+    "fedonce host fit bank.csv --id customer --label repaid --guest shop.fedonce --out bank/",
+)
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,12 @@ class FittingOptions:
         )
 
 
-@host.command()
+@command(
+    host,
+    "fedonce host fit bank.csv --id customer --label repaid --secret loans.secret --guest representation.fedonce --out bank/",
+    "fedonce host fit bank.csv --id customer --label repaid --inbox inbox/ --expect shop,utility --deadline 2h --out bank/",
+    "fedonce host fit bank.csv --refit --guest utility.fedonce --out bank/",
+)
 @unfolded
 def fit(
     table: TableFile,
@@ -123,12 +133,14 @@ def fit(
     """
     from fedonce.jobs import HostBudget, HostJob
     from fedonce.rows.ids import parse_forms
+    from fedonce.training.checkpoints import told
 
     with progress(quiet) as tell:
         arriving, budget = incoming.incoming(limits, least), HostBudget(plan, public_file)
         forms, how = parse_forms(normalise_ids), fitting.fitting()
         job = HostJob(columns.source(table), out, label, name, how, budget, arriving, forms, refit)
-        figures = job.run(tell).as_json()
+        with told(tell.epoch):
+            figures = job.run(tell).as_json()
     _print_fit(figures, as_json)
 
 
@@ -142,9 +154,9 @@ def _print_fit(figures: dict[str, Any], as_json: bool) -> None:
     if not figures["guests"]:
         typer.echo("  no guest: the host alone")
     for party in figures["late"]:
-        typer.echo(f"  {party}: LATE, left out (zeros); add it later with --refit --guest FILE")
+        say(f"  {party}: LATE, left out (zeros); add it later with --refit --guest FILE")
     for party, hinted in figures["hints"].items():
-        typer.echo(one_line(f"  {party}: {hinted}"))
+        say(f"  {party}: {hinted}")
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
     _print_refused(figures)
@@ -153,6 +165,8 @@ def _print_fit(figures: dict[str, Any], as_json: bool) -> None:
         f"received: {figures['messages']} message{'' if figures['messages'] == 1 else 's'}, {figures['bytes']:,} bytes"
     )
     typer.echo(f"model: {figures['model']}")
+    if figures["report"] is not None:
+        typer.echo(f"report: {figures['report']}")
 
 
 def _print_refused(figures: dict[str, Any]) -> None:
@@ -164,11 +178,15 @@ def _print_guests(figures: dict[str, Any]) -> None:
     for party, share in figures["guests"].items():
         typer.echo(f"  {party}: has {100 * share:.1f} % of the rows")
     for party in figures["absent"]:
-        typer.echo(f"  {party}: ABSENT, zeros in its place")
+        say(f"  {party}: ABSENT, zeros in its place")
     _print_refused(figures)
 
 
-@host.command()
+@command(
+    host,
+    "fedonce host predict new_bank.csv --model bank/ --secret loans.secret --guest new_shop.fedonce --out predictions.csv",
+    "fedonce host predict new_bank.csv --model bank/ --allow-absent --out predictions.parquet",
+)
 @unfolded
 def predict(
     table: TableFile,
@@ -201,7 +219,11 @@ def predict(
     _print_guests(figures)
 
 
-@host.command()
+@command(
+    host,
+    "fedonce host evaluate old_bank.csv --model bank/ --guest old_shop.fedonce",
+    "fedonce host evaluate old_bank.csv --model bank/ --guest old_shop.fedonce --html evaluation.html",
+)
 @unfolded
 def evaluate(
     table: TableFile,
@@ -209,6 +231,7 @@ def evaluate(
     incoming: IncomingOptions,
     care: CareOptions,
     limits: LimitOptions,
+    html: Annotated[Path | None, Output(help="File for a page of the result.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -216,7 +239,7 @@ def evaluate(
     from fedonce.jobs import EvaluateJob
 
     with progress(quiet) as tell:
-        report = EvaluateJob(model_rows(table, model, incoming, care, limits)).run(tell)
+        report = EvaluateJob(model_rows(table, model, incoming, care, limits), html).run(tell)
     figures = report.as_json()
     if as_json:
         typer.echo(to_json(figures))
@@ -224,9 +247,15 @@ def evaluate(
     typer.echo(f"evaluated on {figures['rows']:,} rows")
     _print_guests(figures)
     print_scores(report)
+    if report.page is not None:
+        typer.echo(f"page: {report.page}")
 
 
-@host.command()
+@command(
+    host,
+    "fedonce host explain old_bank.csv --model bank/ --guest old_shop.fedonce --out worth.png",
+    "fedonce host explain new_bank.csv --model bank/ --guest new_shop.fedonce --per-row reasons.csv",
+)
 @unfolded
 def explain(
     table: TableFile,

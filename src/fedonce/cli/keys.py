@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-keys = typer.Typer(help="Keys to sign and seal files, and secrets that parties share.", no_args_is_help=True)
+from fedonce.cli.help import command, group
+from fedonce.cli.terminal import AsJson
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print paths and fingerprint as JSON.")]
+keys = group("Keys to sign and seal files, and secrets that parties share.", "fedonce keys secret loans.secret")
 
 
-@keys.command()
+@command(keys, "fedonce keys new shop", "fedonce keys new bank --out keys/")
 def new(
     name: Annotated[str, typer.Argument(help="Name of the party.")],
     out: Annotated[Path, typer.Option(help="Folder for the two files.")] = Path("."),
@@ -36,7 +37,7 @@ def new(
     typer.echo(f"fingerprint  {fingerprint}  read it to them by telephone")
 
 
-@keys.command()
+@command(keys, "fedonce keys secret loans.secret")
 def secret(
     file: Annotated[Path, typer.Argument(help="File to write.")],
     as_json: AsJson = False,

@@ -18,7 +18,7 @@ from fedonce.cli.options import (
     TableOptions,
 )
 from fedonce.cli.remedies import in_options, with_options
-from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, to_json, warn
+from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, say, to_json, warn
 from fedonce.cli.unfolding import unfolded
 from fedonce.system.text import names
 
@@ -54,7 +54,7 @@ def leakage(
         typer.echo(to_json(report.as_json()))
         return
     for line in report.leakage.lines(limit=50):
-        typer.echo(one_line(line))
+        say(line)
     for name, lacking in report.leakage.untried.items():
         needed = " and ".join(f"({each})" for each in lacking)
         typer.echo(one_line(in_options(f"not tried: {name}, which needs more {needed}", lacking)))

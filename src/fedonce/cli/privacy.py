@@ -11,23 +11,24 @@ import typer
 from rich import box
 from rich.table import Table
 
-from fedonce.cli.terminal import Printer, to_json
+from fedonce.cli.help import command, group
+from fedonce.cli.terminal import AsJson, Printer, Quiet, say, to_json
 from fedonce.errors import InputError, parameter_error
 from fedonce.learners.names import private_ones
 
 if TYPE_CHECKING:
     from fedonce.privacy.ledger import Ledger
 
-privacy = typer.Typer(
-    help="Privacy budgets: what a training costs, a plan for all parties, an audit.", no_args_is_help=True
+privacy = group(
+    "Privacy budgets: what a training costs, a plan for all parties, an audit.",
+    "fedonce privacy plan --epsilon 2 --rows 60000 --parties bank,shop --out loans.plan",
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 Accountant = Annotated[str, typer.Option(help="pld (tightest), rdp, or reference (the paper's).")]
 Division = Annotated[str, typer.Option(help="moments (one ledger for all parties) or simple (epsilon / k each).")]
 
 
-@privacy.command()
+@command(privacy, "fedonce privacy epsilon --rows 60000 --batch 256 --epochs 20 --noise 1.1 --delta 1e-6")
 def epsilon(
     rows: Annotated[int, typer.Option(help="Rows of each party.", min=1)],
     batch: Annotated[int, typer.Option(help="Rows in a batch, on average.", min=1)],
@@ -77,7 +78,11 @@ def epsilon(
         typer.echo(f"warning: delta is above 1 / rows ({1 / rows:.3g}): a whole row may slip out within it")
 
 
-@privacy.command()
+@command(
+    privacy,
+    "fedonce privacy plan --epsilon 2 --rows 60000 --parties bank,shop --out loans.plan",
+    "fedonce privacy plan --epsilon 8 --rows 60000,55000 --parties bank,shop --learner autoencoder",
+)
 def plan(
     epsilon: Annotated[float, typer.Option(help="The budget of all parties together.")],
     rows: Annotated[str, typer.Option(help="Rows of each party: one number, or one for each, as in 60000,55000.")],
@@ -154,7 +159,7 @@ def plan(
         typer.echo(f"plan: {out}")
 
 
-@privacy.command()
+@command(privacy, "fedonce privacy audit", "fedonce privacy audit --epsilon 4 --models 32 --out audit/")
 def audit(
     out: Annotated[Path, typer.Option(help="Folder for audit.html.")] = Path("fedonce-audit"),
     epsilon: Annotated[float, typer.Option(help="The budget of the models that are audited.")] = 2.0,
@@ -162,7 +167,7 @@ def audit(
     canaries: Annotated[int, typer.Option(help="Canaries in the one-run audit.", min=10)] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of data, weights and coins.")] = 0,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Try to break the privacy claims: sums that move too far, canaries in one training, membership of models, labels from hints.
 
@@ -173,7 +178,9 @@ def audit(
     if not 0 < epsilon <= 20:
         raise parameter_error("fedonce privacy audit", "--epsilon", "above 0 and at most 20", epsilon)
     from fedonce.assess import audit_report
+    from fedonce.report import pictures
 
+    pictures.check_installed()
     progress = Printer(stderr=True, quiet=quiet)
     findings = audit_report.run(epsilon, models, canaries, seed, progress.print)
     path = audit_report.write(findings, out)
@@ -181,7 +188,7 @@ def audit(
         typer.echo(to_json({"report": str(path), **findings.figures()}))
         return
     for line in findings.lines():
-        typer.echo(line)
+        say(line)
     typer.echo(f"report: {path}")
 
 

@@ -1,4 +1,4 @@
-"""How the commands speak: lines of progress on the error stream, results on the output, JSON for programs.
+"""How the commands speak: progress on the error stream, results on the output, JSON for programs.
 
 Names of files and columns, and texts of other parties, may hold characters that move the cursor, hide text or turn it around.
 None of them gets to a terminal: `guarded` puts both streams behind one that writes such characters as escapes, and `Printer`,
@@ -10,20 +10,29 @@ from __future__ import annotations
 import json
 import math
 import sys
+import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TextIO, cast
+from typing import Annotated, Any, Self, TextIO, cast
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.segment import Segment
+from rich.text import Text
 
 from fedonce.cli.remedies import with_options
 from fedonce.errors import FedOnceWarning
-from fedonce.system.text import Tell
+
+EVERY = 5.0  # seconds between two lines that tell an epoch, where lines stay
+# Words of results that are good news, mixed and bad, each in its colour. What attacks do not find is no good news.
+JUDGING = {
+    "green": ("passed", "better by", "ok"),
+    "yellow": ("partly", "no clear difference", "missing", "LATE"),
+    "bold red": ("readable", "WORSE", "ABSENT", "REFUSED", "LOST", "FAILED", "NOT as expected", "broken"),
+}
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.", rich_help_panel="Output")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.", rich_help_panel="Output")]
@@ -81,28 +90,101 @@ class Printer(Console):
 
 def warn(text: object) -> None:
     """Print a warning."""
-    Printer(stderr=True).print(f"[bold yellow]warning[/]: {escape(one_line(text))}")
+    _warning(Printer(stderr=True), text)
+
+
+def _warning(console: Printer, text: object) -> None:
+    console.print(f"[bold yellow]warning[/]: {escape(one_line(text))}")
+
+
+def say(line: str) -> None:
+    """Print a line of a result, the words that judge in colour; without colour it reads the same."""
+    text = Text(one_line(line))
+    for style, words in JUDGING.items():
+        text.highlight_regex(rf"(?<![\w-])(?:{'|'.join(words)})(?![\w-])", style)
+    Printer().print(text, soft_wrap=True)
+
+
+class Telling:
+    """Who is told what is being done: a moving line in a terminal, plain lines elsewhere.
+
+    Of a training's epochs a terminal shows a bar with the time that is left, and elsewhere a line is written now and then.
+    """
+
+    def __init__(self, console: Printer) -> None:
+        self._console = console
+        self._status = console.status("...")
+        self._bar: Any = None
+        self._task: Any = None
+        self._stage, self._before, self._began, self._written = "", 0, 0.0, 0.0
+
+    def __enter__(self) -> Self:
+        self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_bar()
+        self._status.stop()
+
+    def __call__(self, line: str) -> None:
+        """Say what is done next."""
+        self._stage = ""
+        if self._console.is_terminal:
+            self._end_bar()
+            self._status.start()
+            self._status.update(escape(one_line(line)))
+        else:
+            self._console.print(escape(one_line(line)))
+
+    def epoch(self, number: int, most: int, stage: str) -> None:
+        """Say how far a training is; the first epochs of another one begin anew."""
+        now = time.monotonic()
+        if stage != self._stage or number <= self._before:
+            self._end_bar()
+            self._stage, self._began, self._written = stage, now, max(self._written, now)
+        self._before = number
+        unit = "tree" if stage == "trees" else "epoch"
+        text = one_line(f"training {stage}: {unit} {number:,} of {most:,}")
+        if self._console.is_terminal:
+            self._move_bar(text, number, most)
+        elif now - self._written >= EVERY:
+            self._written = now
+            left = (now - self._began) / max(number - 1, 1) * (most - number)
+            self._console.print(escape(f"{text}, about {left:,.0f} s left"))
+
+    def warn(self, text: object) -> None:
+        """Print a warning above the moving line."""
+        _warning(Printer(stderr=True) if self._console.quiet else self._console, text)
+
+    def _move_bar(self, text: str, number: int, most: int) -> None:
+        if self._bar is None:
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._status.stop()
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn(compact=True))
+            self._bar = Progress(*columns, console=self._console, transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(text, total=most)
+        self._bar.update(self._task, description=text, completed=number, total=most)
+
+    def _end_bar(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Tell]:
-    """Give a way to say what is being done: a moving line in a terminal, plain lines elsewhere; warnings are lines, too."""
+def progress(quiet: bool) -> Iterator[Telling]:
+    """Give a way to say what is being done; warnings are lines, too."""
     console = Printer(stderr=True, quiet=quiet)
+    with warnings.catch_warnings(), Telling(console) as tell:
 
-    def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
-        if issubclass(category, FedOnceWarning):
-            warn(with_options(str(message), getattr(message, "parameters", ())))
+        def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
+            if issubclass(category, FedOnceWarning):
+                tell.warn(with_options(str(message), getattr(message, "parameters", ())))
 
-    with warnings.catch_warnings(), console.status("...") as status:
         warnings.showwarning = show  # type: ignore[assignment]
         warnings.simplefilter("always", FedOnceWarning)
-
-        def tell(line: str) -> None:
-            if console.is_terminal:
-                status.update(escape(one_line(line)))
-            else:
-                console.print(escape(one_line(line)))
-
         yield tell
 
 

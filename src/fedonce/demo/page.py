@@ -1,109 +1,100 @@
-"""What happened, as one page that opens anywhere: a table, a plot of accuracy against bytes, what each party sees."""
+"""What happened, as one page that opens anywhere: what each party sees and sends, what it was worth, and what leaks."""
 
 from __future__ import annotations
 
-import base64
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
 
-from fedonce import __version__
-from fedonce.demo.digits import SHAPE, Demonstration
-from fedonce.errors import InputError
-from fedonce.system.disk import write_file
+from fedonce.assess.leakage import NEVER_SAFE
+from fedonce.demo.digits import (
+    ATTACKED,
+    COMBINE,
+    DARKEST,
+    FEDONCE,
+    HOST,
+    KNOWN,
+    PARTIES,
+    SHAPE,
+    SOLO,
+    WATCHED,
+    Demonstration,
+    Outcome,
+)
+from fedonce.report import page
 
-PAGE = Path(__file__).with_name("page.html.jinja")
-
-
-def check_installed() -> None:
-    """Raise where the libraries of the extra `report` are missing."""
-    try:
-        import jinja2  # noqa: F401
-        import matplotlib
-
-        matplotlib.use("Agg")
-    except ImportError as error:
-        raise InputError(
-            f"The report needs {error.name}, which is not installed. Try: pip install 'fedonce[report]'"
-        ) from None
+NAME = "report.html"
+EDGE = 10  # of a pixel, in units of the picture
+COLOURS = {SOLO.name: "solo", COMBINE.name: "combine"}
+SIGNS = {"readable": "●", "partly": "◐", "not by these attacks": "○"}
 
 
 def write(demo: Demonstration, folder: Path) -> Path:
     """Write `report.html` into a folder, pictures inside, and return its path."""
-    check_installed()
-    import jinja2
+    return page.write(folder / NAME, render(demo))
 
-    environment = jinja2.Environment(autoescape=True)
-    page = environment.from_string(PAGE.read_text(encoding="utf-8")).render(
-        demo=demo, version=__version__, plot=png(_plot(demo)), quadrants=png(_quadrants(demo))
+
+def render(demo: Demonstration) -> str:
+    """Return the page."""
+    return page.render(
+        "demo/page.html.jinja",
+        demo=demo,
+        solo=demo.named(SOLO.name),
+        fedonce=demo.named(FEDONCE.name),
+        combine=demo.named(COMBINE.name),
+        host=HOST,
+        watched=WATCHED,
+        parties=list(PARTIES),
+        columns=len(PARTIES[WATCHED]),
+        known=KNOWN,
+        worth=[_bar(demo.named(each.name)) for each in (SOLO, FEDONCE, COMBINE)],
+        ways=[each for each in demo.outcomes if each.method in {method.name for method in ATTACKED}],
+        quadrant=_quadrant,
+        whole=_whole,
+        strip=_strip,
+        never_safe=NEVER_SAFE,
     )
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "report.html"
-    write_file(path, page.encode())
-    return path
 
 
-def _plot(demo: Demonstration) -> Any:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.5, 4), layout="constrained")
-    axes = figure.add_subplot()
-    yardsticks = [outcome for outcome in demo.outcomes if not outcome.messages]
-    for outcome, colour in zip(yardsticks, ("#8c959f", "#1b1f24"), strict=False):
-        axes.axhline(100 * outcome.accuracy, color=colour, linestyle="--", linewidth=1)
-        axes.annotate(
-            f"{outcome.method} {100 * outcome.accuracy:.1f} %",
-            (0.01, 100 * outcome.accuracy),
-            color=colour,
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 3),
-            textcoords="offset points",
-            va="bottom",
-        )
-    sent = [outcome for outcome in demo.outcomes if outcome.messages]
-    for outcome, marker in zip(sent, "os^Dv", strict=False):
-        label = f"{outcome.method} {100 * outcome.accuracy:.1f} %"
-        axes.plot(outcome.bytes, 100 * outcome.accuracy, marker, markersize=9, label=label, alpha=0.8)
-    pca = [*demo.curve, *(outcome for outcome in sent if outcome.method == "FedOnce (pca)")]
-    axes.plot([o.bytes for o in pca], [100 * o.accuracy for o in pca], "-", color="#bc4c00", linewidth=1, zorder=0)
-    for o in demo.curve:
-        axes.plot(o.bytes, 100 * o.accuracy, "s", color="#bc4c00", markersize=5)
-        axes.annotate(
-            f"pca {o.method}", (o.bytes, 100 * o.accuracy), xytext=(6, -11), textcoords="offset points", fontsize=9
-        )
-    axes.set_xlim(0, 1.5 * max(outcome.bytes for outcome in sent))
-    lowest = min(100 * outcome.accuracy for outcome in demo.outcomes)
-    axes.set_ylim(np.floor(lowest / 5) * 5 - 2, 101.5)
-    axes.set_xlabel("bytes sent in training, all guests together")
-    axes.set_ylabel("accuracy on test images (%)")
-    axes.legend(loc="center right", frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure
+def _bar(outcome: Outcome) -> tuple[str, float, str, str]:
+    text = f"{page.percent(outcome.accuracy)} ± {100 * outcome.error:.1f}"
+    return outcome.method, outcome.accuracy, text, COLOURS.get(outcome.method, "fedonce")
 
 
-def _quadrants(demo: Demonstration) -> Any:
-    from matplotlib.figure import Figure
-
-    columns = ["whole", *demo.parties]
-    figure = Figure(figsize=(1.25 * len(columns), 1.2 * len(demo.images) + 0.4), layout="constrained")
-    grid = figure.subplots(len(demo.images), len(columns))
-    for row, image in enumerate(demo.images):
-        for axes, name in zip(grid[row], columns, strict=True):
-            shown = np.full(image.size, np.nan)
-            own = np.array(demo.parties[name].columns if name in demo.parties else range(image.size), dtype=int)
-            shown[own] = image[own]
-            axes.imshow(shown.reshape(SHAPE), cmap="gray_r", vmin=0, vmax=16)
-            axes.set(xticks=[], yticks=[], facecolor="#eef1f4")
-            if row == 0:
-                axes.set_title(f"{name}\n(host, labels)" if name == demo.host else name, fontsize=9)
-        grid[row][0].set_ylabel(str(demo.labels[row]), rotation=0, labelpad=10, va="center")
-    return figure
+def _whole(image: NDArray[Any], label: str) -> Markup:
+    """Return an image as a drawing, its darkness by how opaque a square is: it suits light pages and dark ones."""
+    return _drawn(image, range(image.size), label)
 
 
-def png(figure: Any) -> str:
-    """Return a figure as the text of a picture inside a page."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    return base64.b64encode(buffer.getvalue()).decode()
+def _quadrant(image: NDArray[Any], party: str, digit: int) -> Markup:
+    """Return what a party sees of an image."""
+    return _drawn(image, PARTIES[party], f"what {party} sees of this {digit}")
+
+
+def _drawn(image: NDArray[Any], places: Any, label: str) -> Markup:
+    rows, columns = SHAPE
+    squares = Markup("").join(
+        _square(place % columns, place // columns, float(np.clip(image[place] / DARKEST, 0, 1)))
+        for place in places
+        if image[place] > 0.02 * DARKEST
+    )
+    start = Markup('<svg class="tile" role="img" aria-label="{}" viewBox="0 0 {} {}">')
+    return start.format(label, EDGE * columns, EDGE * rows) + squares + Markup("</svg>")
+
+
+def _strip(values: NDArray[Any], scale: NDArray[Any], label: str) -> Markup:
+    """Return the values of a message as squares, the largest of their column opaque."""
+    shares = np.clip(np.abs(values) / np.maximum(scale, 1e-12), 0, 1)
+    squares = Markup("").join(_square(place, 0, float(share)) for place, share in enumerate(shares))
+    start = Markup('<svg class="strip" role="img" aria-label="{}" viewBox="0 0 {} {}">')
+    return start.format(label, EDGE * len(values), EDGE) + squares + Markup("</svg>")
+
+
+def _square(column: int, row: int, opaque: float) -> Markup:
+    # Numbers alone: nothing here needs to be escaped.
+    return Markup(
+        f'<rect x="{EDGE * column}" y="{EDGE * row}" width="{EDGE}" height="{EDGE}" fill="currentColor" opacity="{opaque:.2f}"/>'
+    )

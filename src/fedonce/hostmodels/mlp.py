@@ -123,6 +123,7 @@ class MlpModel(HostModel):
             target.float() if target.is_floating_point() else target,
             LabelLoss(),
             "the host model 'mlp'",
+            self.name,
             weight=None if weight is None else torch.from_numpy(weight).float(),
         )
 

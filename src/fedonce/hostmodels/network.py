@@ -120,7 +120,7 @@ def stated(model: AggregationModel, examples: Examples, recipe: Recipe, device: 
         moved = shifted(own, recipe.shift) if recipe.shift and own.ndim == 4 else own
         return [moved, values, drop_guests(present, recipe.guest_dropout)]
 
-    return Problem(model, inputs, target, LabelLoss(recipe.smoothing), "the recipe", weight=weight, change=change)
+    return Problem(model, inputs, target, LabelLoss(recipe.smoothing), "the recipe", "network", weight, change)
 
 
 def build(

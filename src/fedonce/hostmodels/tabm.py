@@ -107,6 +107,7 @@ class TabMModel(HostModel):
             target.float() if target.is_floating_point() else target,
             HeadsLoss(),
             "the host model 'tabm'",
+            self.name,
             weight=None if weight is None else torch.from_numpy(weight).to(device, torch.float32),
             change=change,
             largest_norm=LARGEST_NORM,

@@ -18,6 +18,7 @@ from fedonce.hostmodels.forest import MOST_LEAVES, Forest
 from fedonce.hostmodels.holding import average
 from fedonce.hostmodels.names import Facts
 from fedonce.hostmodels.onetable import held_back, with_gaps, without_guests
+from fedonce.training.checkpoints import listener
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
 from fedonce.training.threads import pays
@@ -207,7 +208,8 @@ class TreesModel(HostModel):
         rows, others = self._rows(examples, settings), self._rows(held, settings)
         others.set_reference(rows)
         stop = lightgbm.early_stopping(max(1, self.patience // HASTE), verbose=False)
-        made = lightgbm.train(settings, rows, self._most(), [others], callbacks=[stop], keep_training_booster=True)
+        watching = [stop, *_watching()]
+        made = lightgbm.train(settings, rows, self._most(), [others], callbacks=watching, keep_training_booster=True)
         n_trees = int(np.clip(made.best_iteration, 1, self._most()))
         return self._forest(made, n_trees), n_trees
 
@@ -215,7 +217,8 @@ class TreesModel(HostModel):
         import lightgbm
 
         # Kept as it is: LightGBM would write all trees as text and read them again, only to give the rows free.
-        made = lightgbm.train(settings, self._rows(examples, settings), n_trees, keep_training_booster=True)
+        rows = self._rows(examples, settings)
+        made = lightgbm.train(settings, rows, n_trees, callbacks=_watching(), keep_training_booster=True)
         return self._forest(made, n_trees)
 
     def _forest(self, made: Any, n_trees: int) -> Forest:
@@ -302,6 +305,12 @@ class TreesModel(HostModel):
     def _n_columns(self) -> int:
         inputs = self._inputs()
         return sum(inputs.shape) + sum(inputs.dims)
+
+
+def _watching() -> list[Any]:
+    """Return what LightGBM calls after every tree, where somebody is told how far a training is."""
+    tell = listener()
+    return [] if tell is None else [lambda state: tell(state.iteration + 1, state.end_iteration, TreesModel.name)]
 
 
 def _numbers(examples: Examples) -> bool:

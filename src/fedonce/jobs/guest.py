@@ -17,9 +17,11 @@ from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.jobs.folders import check_folder
 from fedonce.jobs.hints_taken import HintsFile, Taken
+from fedonce.jobs.pages import guest_page, report_aside, write_report
 from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
 from fedonce.jobs.tables import TableSource
+from fedonce.learners import Auto
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
@@ -69,12 +71,17 @@ class GuestReport:
         What leaves, and its file.
     leakage : Leakage
         What attacks read in it.
+    hinted : Taken or None
+        The hints that it learned with.
+    page : path or None
+        The page in the model's folder.
     """
 
     party: Guest
     message: MessageReport
     leakage: Leakage = field(default_factory=lambda: Leakage(()))
     hinted: Taken | None = None
+    page: Path | None = None  # in the model's folder
 
     @property
     def out(self) -> Path:
@@ -96,6 +103,13 @@ class GuestReport:
         """A sentence on the hints that it learnt with; None: there were none."""
         return None if self.hinted is None else self.hinted.in_words
 
+    @property
+    def chosen(self) -> str | None:
+        """What "auto" chose, in a sentence; None: a learner was named."""
+        if not isinstance(self.party.learner, Auto):
+            return None
+        return f"The learner 'auto' chose {self.party.learner.chosen().name!r} for this table."
+
     def leaving(self) -> dict[str, Any]:
         """Return what leaves the house, and where the model is, as JSON values."""
         return self.message.as_json() | {"model folder": f"{self.out} (stays here)"}
@@ -105,7 +119,7 @@ class GuestReport:
         short = [asdict(each) for each in self.rebuilt]
         hinted = None if self.hinted is None else self.hinted.as_json()
         found = {"rebuilt": short, "leakage": self.leakage.as_json(), "warning": self.warning}
-        return self.leaving() | {"hinted": hinted} | found
+        return self.leaving() | {"hinted": hinted} | found | {"report": None if self.page is None else str(self.page)}
 
 
 @dataclass(frozen=True)
@@ -128,15 +142,12 @@ class GuestJob:
         Write nothing where one of them rebuilds more than this part of what guessing gets wrong, of a column or of whole records.
     replace : bool
         Whether to learn anew where the folder has a model, which is then lost.
-    <<<<<<< HEAD
+    hints : HintsFile, optional
+        What the host has published of its labels; opened with the key of `rows` where it is sealed.
 
     >>> job = GuestJob(TableSource("shop.csv", id="client_no"), "shop", "model", Learning(dim=4))  # job.run() does it
     >>> job.learning.dim, job.attack
     (4, True)
-    =======
-    hints : HintsFile, optional
-        What the host has published of its labels; opened with the key of `rows` where it is sealed.
-    >>>>>>> p11fed
     """
 
     table: TableSource
@@ -187,7 +198,10 @@ class GuestJob:
                 found = attacked(party, own)
             if self.refuse_above is not None:
                 found.check(self.refuse_above)
-            return GuestReport(party, save(party, keys.close(message), out), found, taken)
+            with report_aside(out):
+                report = GuestReport(party, save(party, keys.close(message), out), found, taken)
+            made = guest_page(party, report.leaving(), found, report.chosen)
+            return replace(report, page=write_report(out, made))
 
     def _check_before(self, out: Path) -> None:
         """Refuse to overwrite a model whose message may have been sent."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from fedonce.assess.inspection import hints_in_words
 from fedonce.data.table import Table
 from fedonce.jobs.folders import check_folder, model_before
 from fedonce.jobs.incoming import Incoming, Kept
+from fedonce.jobs.pages import host_page, report_aside, write_report
 from fedonce.jobs.settings import Fitting, HostBudget, estimator_seed, public_knowledge, purse
 from fedonce.jobs.tables import LabelledTable, TableSource, check_task, infer_task, read_labelled
 from fedonce.messages.names import check_name
@@ -86,6 +87,7 @@ class HostReport:
     fitted: protocol.Fitted
     refused: Mapping[str, str]
     out: Path
+    page: Path | None = None  # in the model's folder
 
     @property
     def not_validated(self) -> str | None:
@@ -133,6 +135,7 @@ class HostReport:
             "validation": None if self.host.validation is None else self.host.validation.as_json,
             "not validated": self.not_validated,
             "model": str(self.out),
+            "report": None if self.page is None else str(self.page),
         }
 
 
@@ -240,8 +243,10 @@ class HostJob:
         party, engine = prepared.party, connection.engine
         matching, weight = connection.matching, prepared.weight
         fitted = protocol.fit(party, prepared.table, prepared.label, engine, self.rounds, matching, weight)
-        party.save(out, engine.received(), engine.moved)
-        return HostReport(party, prepared.table.n_rows, fitted, engine.refused, out)
+        with report_aside(out):
+            party.save(out, engine.received(), engine.moved)
+        report = HostReport(party, prepared.table.n_rows, fitted, engine.refused, out)
+        return replace(report, page=write_report(out, host_page(party, report.as_json())))
 
 
 def _model(how: Fitting, before: Host | None) -> object:

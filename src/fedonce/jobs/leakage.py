@@ -90,8 +90,6 @@ class LeakageJob:
 
     def run(self, tell: Tell = silent) -> LeakageReport:
         """Do it; `tell` is told each step in a line."""
-        if self.html is not None:
-            leakage_page.check_installed()
         message = self._open(self.message)
         tell(f"reading {self.table.path}")
         own = self.table.read(message.party)[0]

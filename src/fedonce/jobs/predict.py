@@ -19,8 +19,10 @@ from fedonce.data.table import Table, as_text
 from fedonce.errors import FedOnceWarning, InputError
 from fedonce.jobs.host import Connection
 from fedonce.jobs.incoming import Incoming
+from fedonce.jobs.pages import evaluation_page
 from fedonce.party import Host, drift
 from fedonce.party.presence import Needed, check_present
+from fedonce.report import page
 from fedonce.rows.matching import Matching
 from fedonce.system.text import Tell, silent
 
@@ -220,10 +222,12 @@ class EvaluationReport:
 
     predicted: Predicted
     scores: Mapping[str, float]
+    page: Path | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
-        return self.predicted.as_json() | dict(self.scores)
+        page = {} if self.page is None else {"page": str(self.page)}
+        return self.predicted.as_json() | dict(self.scores) | page
 
 
 @dataclass(frozen=True)
@@ -234,9 +238,12 @@ class EvaluateJob:
     ----------
     rows : ModelRows
         The rows, with labels, and what guests sent for them.
+    html : path, optional
+        A file for a page of the result.
     """
 
     rows: ModelRows
+    html: str | Path | None = None
 
     def run(self, tell: Tell = silent) -> EvaluationReport:
         """Do it; `tell` is told each step in a line."""
@@ -251,4 +258,8 @@ class EvaluateJob:
         """Compare, unless too few guests are there."""
         self.rows.check(done)
         assert done.label is not None
-        return EvaluationReport(done, evaluation.scores(done.host, done.label, done.prediction.outputs))
+        scores = evaluation.scores(done.host, done.label, done.prediction.outputs)
+        if self.html is None:
+            return EvaluationReport(done, scores)
+        written = page.write(Path(self.html), evaluation_page(done.host, done.as_json(), scores))
+        return EvaluationReport(done, scores, written)

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from fedonce.errors import InputError, parameter_error
+from fedonce.errors import MissingPackageError, parameter_error
 from fedonce.privacy.events import Event, Gaussian, Local, Noisy, SampledGaussian
 
 ACCOUNTANTS = ("pld", "rdp", "reference")
@@ -136,7 +136,7 @@ def _library() -> Any:
         import dp_accounting.rdp
         from absl import logging
     except ImportError as error:
-        raise InputError(
+        raise MissingPackageError(
             f"A privacy budget needs {error.name}, which is not installed. Try: pip install 'fedonce[privacy]'"
         ) from None
     logging.set_verbosity(logging.ERROR)  # it warns of every order that it leaves out, and leaving one out is sound

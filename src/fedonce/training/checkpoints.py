@@ -15,8 +15,9 @@ import logging
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -43,6 +44,22 @@ _OURS = re.compile(
 )  # the latter: of a killed writing
 Tensors = dict[str, NDArray[Any]]
 Tell = Callable[[int, int, str], None]
+_listener: ContextVar[Tell | None] = ContextVar("who is told of epochs", default=None)
+
+
+@contextmanager
+def told(tell: Tell) -> Iterator[None]:
+    """Tell of the epochs of all trainings within that are handed no `Progress`: those of host models, ours and others'."""
+    token = _listener.set(tell)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def listener() -> Tell | None:
+    """Return who is told of epochs here; None: nobody."""
+    return _listener.get()
 
 
 @dataclass(eq=False)

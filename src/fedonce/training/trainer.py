@@ -14,7 +14,7 @@ import torch
 
 from fedonce.errors import InputError
 from fedonce.privacy.dpsgd import PrivateSteps, check_clippable
-from fedonce.training.checkpoints import Memory, Progress, Remembers, Watch
+from fedonce.training.checkpoints import Memory, Progress, Remembers, Watch, listener
 from fedonce.training.closedform import ClosedForm
 from fedonce.training.loop import Loop
 from fedonce.training.losses import ClosedFormLoss
@@ -44,7 +44,9 @@ def trainer(
     """
     step, update = _closed_form(problem, training, private) or _autograd(problem, training, private)
     watch = None
-    if progress is not None:
+    if progress is None and (tell := listener()) is not None:
+        watch = Watch(Progress(tell), problem.stage or problem.owner, training, rng, update, None)
+    elif progress is not None:
         memory = Memory({"network": problem.network}, problem.memory) if private is None else None
         watch = Watch(progress, problem.stage, training, rng, update, memory)
     return Loop(step, update, len(problem.inputs[0]), training, rng, private, watch, 3 * _work(problem, training.batch))

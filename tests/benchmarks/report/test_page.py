@@ -7,7 +7,7 @@ import re
 import pytest
 
 from benchmarks.experiment import FOLDER, load
-from benchmarks.report import page, plots
+from benchmarks.report import drawing, page, plots
 
 
 def test_the_committed_report_is_what_the_results_give():
@@ -58,12 +58,12 @@ def test_pictures_are_drawn(tmp_path):
 @pytest.mark.parametrize("count", [1, 6])
 def test_a_legend_is_inside_its_picture_and_below_the_parts(tmp_path, monkeypatch, count):
     saved = []
-    monkeypatch.setattr(plots.plt, "close", saved.append)
-    figure, axes = plots._grid(1)
+    monkeypatch.setattr(drawing.plt, "close", saved.append)
+    figure, axes = drawing.grid(1)
     for number in range(count):
         axes[0].plot([1, 2], [number, 1], label=f"Method number {number}")
     axes[0].set_xlabel("what was varied")
-    plots._save(figure, axes, tmp_path / "one.png")
+    drawing.save(figure, axes, tmp_path / "one.png")
     figure.canvas.draw()
     (legend,) = figure.legends
     box, label = legend.get_window_extent(), axes[0].xaxis.label.get_window_extent()

@@ -1,0 +1,93 @@
+"""What a run came to, as a page: what a guest sends and what can be read in it, and what a training was worth.
+
+Pages hold names of columns and parties, sizes and scores; no row and no id. They stay in the house, for their owner alone.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fedonce.assess.attacks.base import VERDICTS
+from fedonce.assess.leakage import NEVER_SAFE, Leakage
+from fedonce.errors import FedOnceWarning, InputError
+from fedonce.party import Guest, Host
+from fedonce.report import page
+
+REPORT = "report.html"  # in a model's folder
+CLEARLY = 2.0  # standard errors by which a gain is told from none
+
+
+@contextmanager
+def report_aside(folder: Path) -> Iterator[None]:
+    """Take the page of a model that is about to be replaced away; put it back where that fails.
+
+    So a page is of the model that is there, whenever one is killed; or there is none.
+    """
+    path, aside = folder / REPORT, folder / f".{REPORT}.before"
+    with suppress(FileNotFoundError):
+        path.replace(aside)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            aside.replace(path)
+        raise
+    aside.unlink(missing_ok=True)
+
+
+def write_report(folder: Path, text: str) -> Path | None:
+    """Write a model's page into its folder; where that fails there is a warning and no page: the model is what counts."""
+    try:
+        return page.write(folder / REPORT, text, private=True)
+    except InputError as error:
+        warnings.warn(f"The model is saved, but its page is not: {error}", FedOnceWarning, stacklevel=2)
+        return None
+
+
+def guest_page(party: Guest, leaving: Mapping[str, Any], found: Leakage, chosen: str | None) -> str:
+    """Return what a guest has learnt, what leaves, and what attacks read in it."""
+    order = sorted(found.columns, key=lambda each: (VERDICTS.index(each.verdict), -each.gain))
+    ledger = None if party.purse is None else party.purse.ledger
+    return page.render(
+        "jobs/guest.html.jinja",
+        party=party,
+        leaving={name: value for name, value in leaving.items() if name not in ("file", "model folder")},
+        counts={verdict: len(found.with_verdict(verdict)) for verdict in VERDICTS},
+        columns=order,
+        found=found,
+        chosen=chosen,
+        never_safe=NEVER_SAFE,
+        ledger=None if ledger is None else ledger.rows(),
+        delta=None if ledger is None else ledger.delta,
+    )
+
+
+def host_page(host: Host, figures: Mapping[str, Any]) -> str:
+    """Return what a training was given, what it was worth, and what was chosen; `figures` are those of its report."""
+    validation, ledger = host.validation, host.ledger
+    return page.render(
+        "jobs/host.html.jinja",
+        host=host,
+        figures=figures,
+        guests=[(name, host.dims[name], host.makers.get(name), its) for name, its in figures["guests"].items()],
+        validation=validation,
+        verdict=None if validation is None or validation.gain is None else judged(validation.gain),
+        ledger=None if ledger is None else ledger.rows(),
+        delta=None if ledger is None else ledger.delta,
+    )
+
+
+def evaluation_page(host: Host, figures: Mapping[str, Any], scores: Mapping[str, float]) -> str:
+    """Return how good predictions are, and who was there for them."""
+    return page.render("jobs/evaluation.html.jinja", host=host, figures=figures, scores=scores)
+
+
+def judged(gain: Any) -> str:
+    """Return a gain in a word: better or worse by two standard errors, or no clear difference."""
+    if abs(gain.value) <= CLEARLY * gain.error:
+        return "no clear difference"
+    return "better" if gain.value > 0 else "worse"

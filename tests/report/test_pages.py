@@ -1,0 +1,146 @@
+"""Every page, looked at: its parts always, and in a browser, as a phone and a desk show it, where there is one."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fedonce.assess import audit_report
+from fedonce.assess.audit import Coupled, Membership, OneRun
+from fedonce.demo import digits
+from fedonce.demo import page as demo_page
+from fedonce.errors import FedOnceWarning
+from fedonce.jobs import (
+    EvaluateJob,
+    Fitting,
+    GuestBudget,
+    GuestJob,
+    HostJob,
+    Incoming,
+    LeakageJob,
+    Learning,
+    ModelRows,
+    TableSource,
+)
+from tests.report.looking import BROWSER, WIDTHS, check_parts, seen
+
+N = 160
+WORD = "an uncommonly long name of a column, which has no place to break: " + "x" * 60
+PAGES = ("demo", "guest", "guest with a budget", "host", "leakage", "evaluation", "audit")
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory):
+    """A guest's and a host's folder with their pages, and those of leakage and evaluation."""
+    folder = tmp_path_factory.mktemp("pages")
+    rng = np.random.default_rng(0)
+    ids = [f"secret-id-{number:04}" for number in range(N)]
+    hidden = rng.normal(size=N)
+    shop = pd.DataFrame({"who": ids, "spent": hidden, "<b>bold</b>": rng.normal(size=N), WORD: rng.random(N) < 0.5})
+    label = np.where(hidden + 0.2 * rng.normal(size=N) > 0, "yes-label", "no-label")
+    bank = pd.DataFrame({"who": ids, "income": rng.normal(size=N), "repaid": label})
+    shop.to_csv(folder / "shop.csv", index=False)
+    bank.to_csv(folder / "bank.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FedOnceWarning)
+        source = TableSource(folder / "shop.csv", "who")
+        guest = GuestJob(source, "shop", folder / "shop").run()
+        public = folder / "public.toml"
+        public.write_text(
+            f'[bounds]\nspent = [-4, 4]\n"<b>bold</b>" = [-4, 4]\n[categories]\n"{WORD}" = [true, false]\n'
+        )
+        budget = GuestBudget(epsilon=4.0, public=public)
+        GuestJob(source, "shop", folder / "private", Learning(learner="pca"), budget=budget).run()
+        LeakageJob(guest.message.path, source, html=folder / "leakage.html").run()
+        messages = Incoming((guest.message.path,))
+        job = HostJob(
+            TableSource(folder / "bank.csv", "who"), folder / "bank", "repaid", "bank", Fitting(), incoming=messages
+        )
+        job.run()
+        rows = ModelRows(folder / "bank.csv", folder / "bank", messages)
+        EvaluateJob(rows, folder / "evaluation.html").run()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demonstration():
+    return digits.run(0, methods=(digits.SOLO, digits.FEDONCE, digits.COMBINE, digits.FEWER))
+
+
+@pytest.fixture(scope="module")
+def pages(office, demonstration, tmp_path_factory):
+    rates = np.linspace(0, 1, 5)
+    curves = dict.fromkeys(("loss", "likelihood ratio", "RMIA"), (rates, rates))
+    found = audit_report.Findings(
+        2.0,
+        [Coupled("nat", 3, 1.5, 0.2)],
+        [OneRun("pca", 2.0, 1e-5, 10, 5, 3, 0.4)],
+        [Membership("no budget", None, 0.9, curves)],
+    )
+    audit = audit_report.write(found, tmp_path_factory.mktemp("audit"))
+    files = {
+        "guest": office / "shop" / "report.html",
+        "guest with a budget": office / "private" / "report.html",
+        "host": office / "bank" / "report.html",
+        "leakage": office / "leakage.html",
+        "evaluation": office / "evaluation.html",
+        "audit": audit,
+    }
+    made = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+    return made | {"demo": demo_page.render(demonstration)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_can_be_read_by_everybody_and_loads_nothing(pages, name):
+    check_parts(pages[name])
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium is installed to look at pages with")
+@pytest.mark.parametrize("device", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_a_phone_and_a_desk(pages, name, device, tmp_path):
+    told = seen(pages[name], WIDTHS[device], tmp_path)
+    assert told["inner"] == WIDTHS[device]
+    assert told["scroll"] <= WIDTHS[device], told["wide"]
+    assert told["wide"] == []
+    assert told["broken"] == 0
+    assert told["reachable"]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium is installed to look at pages with")
+def test_what_does_not_fit_would_be_seen(tmp_path):
+    wide = "<!doctype html><html><body><main><p style='width: 900px'>wide</p></main></body></html>"
+    told = seen(wide, 390, tmp_path)
+    assert told["scroll"] >= 900
+    assert told["wide"]
+
+
+@pytest.mark.parametrize("name", ["guest", "guest with a budget", "host", "leakage", "evaluation"])
+def test_pages_of_a_run_hold_no_row_and_no_id(pages, office, name):
+    assert "secret-id-" not in pages[name]
+    for value in pd.read_csv(office / "shop.csv")["spent"].head(20):
+        assert f"{value:.5f}" not in pages[name]
+
+
+def test_what_a_run_s_page_says(pages):
+    assert "<b>bold</b>" not in pages["guest"]
+    assert "&lt;b&gt;bold&lt;/b&gt;" in pages["guest"]
+    assert "The learner &#39;auto&#39; chose &#39;pca&#39; for this table." in pages["guest"]
+    assert "readable" in pages["guest"]
+    assert "All of it together: epsilon 4 at delta" in pages["guest with a budget"]
+    assert "the host alone" in pages["host"]
+    assert "loss on rows held back" in pages["host"]
+    assert "average precision of" in pages["evaluation"]
+
+
+def test_what_the_demonstration_s_page_says(pages, demonstration):
+    page = pages["demo"]
+    for outcome in demonstration.outcomes:
+        assert f"{100 * outcome.accuracy:.1f} %" in page
+    assert f"{demonstration.named('FedOnce').bytes:,}" in page
+    for heading in ("What each party sees", "What was sent", "What it was worth", "What leaks"):
+        assert f"<h2>{heading}" in page
+    assert "does not mean safe" in page
