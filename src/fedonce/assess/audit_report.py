@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fedonce.assess import audit
 from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun, ToldLabels
+from fedonce.assess.audit import hints as audit_hints
 from fedonce.data.table import Table
 from fedonce.estimators import FedOnceClassifier
 from fedonce.hostmodels import Examples, NetworkModel
@@ -149,7 +150,7 @@ def run(
     return Findings(epsilon, coupled, one_runs, memberships, told)
 
 
-def _asked_again(epsilon: float) -> audit.Guess:
+def _asked_again(epsilon: float) -> audit_hints.Guess:
     """Return what somebody makes of hints who asks for them three times: the answer that he got most often."""
 
     def guess(labels: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -165,7 +166,7 @@ def _asked_again(epsilon: float) -> audit.Guess:
     return guess
 
 
-def _from_encoder(epsilon: float, rows: Rows, seed: int) -> audit.Guess:
+def _from_encoder(epsilon: float, rows: Rows, seed: int) -> audit_hints.Guess:
     """Return what somebody makes of an encoder's values, its hints, and half of the labels.
 
     Labels are drawn by coin, so that rows tell nothing of them: what can be told, the encoder has learnt by heart.

@@ -34,7 +34,17 @@ GUESSABLE = (
 
 @dataclass(frozen=True)
 class HintReport:
-    """What was published: the hints, their file, and what the record adds up to."""
+    """What was published: the hints, their file, and what the record adds up to.
+
+    Attributes
+    ----------
+    leaving : Sealed
+        The hints, as they are in the file.
+    path : path
+        The file.
+    publication : Publication
+        What the record says of them.
+    """
 
     leaving: Sealed[Hints]
     path: Path

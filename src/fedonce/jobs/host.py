@@ -80,6 +80,8 @@ class HostReport:
         Files that could not be used, and why.
     out : path
         The model's folder.
+    page : path or None
+        The page in it.
     """
 
     host: Host
@@ -87,7 +89,7 @@ class HostReport:
     fitted: protocol.Fitted
     refused: Mapping[str, str]
     out: Path
-    page: Path | None = None  # in the model's folder
+    page: Path | None = None
 
     @property
     def not_validated(self) -> str | None:

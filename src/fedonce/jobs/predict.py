@@ -218,6 +218,8 @@ class EvaluationReport:
         Who was there, and what was sent.
     scores : mapping
         Scores by name.
+    page : path or None
+        A page of them.
     """
 
     predicted: Predicted

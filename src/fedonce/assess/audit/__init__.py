@@ -25,7 +25,7 @@ from fedonce.assess.audit.canaries import (
     p_value,
 )
 from fedonce.assess.audit.coupling import TOLERANCE, Coupled, Train, check_learner, coupled_check
-from fedonce.assess.audit.hints import Guess, ToldLabels, told_labels
+from fedonce.assess.audit.hints import ToldLabels, told_labels
 
 PROVES_NOTHING = "Passing proves nothing: an audit can find that a claim is false, never that it is true."
 
@@ -33,7 +33,6 @@ __all__ = [
     "PROVES_NOTHING",
     "TOLERANCE",
     "Coupled",
-    "Guess",
     "Membership",
     "Model",
     "OneRun",

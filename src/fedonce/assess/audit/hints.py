@@ -21,7 +21,19 @@ CONFIDENCE = 0.9999
 
 @dataclass(frozen=True)
 class ToldLabels:
-    """What labels drawn by coin showed: epsilon is at least `bound`, with 99.99 % confidence."""
+    """What labels drawn by coin showed: epsilon is at least `bound`, with 99.99 % confidence.
+
+    Attributes
+    ----------
+    what : str
+        From what they were guessed.
+    claimed : float
+        The label epsilon that is claimed.
+    classes, rows, correct : int
+        How many classes there are, how many labels were guessed, and how many of them rightly.
+    bound : float
+        What epsilon is at least.
+    """
 
     what: str
     claimed: float
@@ -47,9 +59,21 @@ def told_labels(
     """Draw labels, each class as probable, let them be guessed by whoever has the hints, and bound epsilon from below.
 
     Whatever is made of hints, a label is guessed with probability e^epsilon / (e^epsilon + classes - 1) at most, given all other
-    labels: so many or fewer are right than a binomial has. `answers`: guesses are the answers themselves, one per row and apart
-    from those of other rows; then no answer may be more than e^epsilon times as frequent for one class as for another, either,
-    which finds noise that is too small for some classes.
+    labels: so many or fewer are right than a binomial has.
+
+    Parameters
+    ----------
+    what : str
+        From what labels are guessed.
+    guess : callable
+        From labels, which are hinted at, to what somebody with the hints makes of each; -1: not asked.
+    claimed : float
+        The label epsilon that is claimed.
+    classes, rows, seed : int
+        How many labels of how many classes are drawn, and by which seed.
+    answers : bool
+        Whether guesses are the answers themselves, one per row and apart from those of other rows: then no answer may be more
+        than e^epsilon times as frequent for one class as for another, either, which finds noise too small for some classes.
     """
     labels = np.random.default_rng(seed).integers(0, classes, rows)
     guesses = guess(labels)
