@@ -66,7 +66,6 @@ class Host(HostAttributes):
         How the rows of messages are found, unless a call says otherwise: the fields of `fedonce.rows.matching.Matching`.
     model : str, HostModel or estimator
         How it learns: a name from `fedonce.hostmodels.HOST_MODELS`, an object, or a classifier or regressor of scikit-learn.
-
     reading : Reading, optional
         How its tables are read from files; kept with the model.
     known : sequence of str
@@ -209,7 +208,8 @@ class Host(HostAttributes):
         self._check_delta(own.n_rows)
         self._compose(messages)
         preparation = copy.copy(self.preparation).fit(own)
-        examples = Examples(preparation.transform(own), values, present, targets.values)
+        noisy = tuple(message.blurred for message in messages)
+        examples = Examples(preparation.transform(own), values, present, targets.values, None, noisy)
         trained = HostState(
             preparation,
             matching.forms,

@@ -3,8 +3,7 @@
 The manifest names every other file with its size and sha256, and every other file's name holds its own digest. Saving writes new
 files beside the old ones and then replaces the manifest, in one rename: whoever reads, and whatever happens, there is the
 old model or the new one, whole. One process at a time saves: it has the folder locked (`alone`), and a command that reads a model
-in order to save another in its place has it locked from the reading on. Readers lock nothing: they read once more where a
-saving came between.
+in order to save another in its place has it locked from the reading on. Readers lock nothing: they read once more if need be.
 
 A file that leaves the house, a guest's message, stands in the folder under a name that people look for. The manifest has its
 digest, so that the one rename decides on it, too. Before the rename the old one is moved aside, to message-DIGEST.fedonce, where
@@ -39,12 +38,12 @@ CALIBRATED = 3  # of a host whose probabilities would be others to a program tha
 CODED = 4  # of a guest whose messages are coded: a program that does not know how would write others
 OWN_TREES = 5  # of a host with trees of own columns: one that does not know them would predict other numbers for gaps
 LOCAL = 6  # of a guest that tells rows with an epsilon: one that does not know of it would send them as they are
-READABLE = (1, 2, 3, 4, 5, 6)  # 1: without the files that leave
+ALONE = 7  # of a host with models without guests: one that does not know of these would ask them with guests
+READABLE = (1, 2, 3, 4, 5, 6, 7)  # 1: without the files that leave
 MANIFEST = "manifest.json"
-MANIFEST_LIMIT = 2**24  # bytes; a line per message, and 16 MiB are some fifty thousand of them
+MANIFEST_LIMIT = 2**24  # bytes; a line per message: some fifty thousand of them
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
-# Of a process that was killed:
-_UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?")
+_UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?")  # of a killed process
 _LEAVES = re.compile(r"(?!\.)[\w.-]{1,100}\.fedonce")  # names of files that leave
 Tensors = dict[str, NDArray[Any]]
 
@@ -66,13 +65,14 @@ class Stored:
     @property
     def version(self) -> int:
         """The oldest version of the format that can say it."""
-        if "noise.key" in self.weights:
-            return LOCAL
-        if self.kind == "host" and any(name.rpartition(".")[2] == "own_share" for name in self.weights):
-            return OWN_TREES
-        if "scale.steps" in self.weights:
-            return CODED
-        return CALIBRATED if "temperature" in self.settings else VERSION
+        needed = {
+            ALONE: any("alone" in each for each in self.settings.get("members", ())),
+            LOCAL: "noise.key" in self.weights,
+            OWN_TREES: self.kind == "host" and any(name.endswith("own_share") for name in self.weights),
+            CODED: "scale.steps" in self.weights,
+            CALIBRATED: "temperature" in self.settings,
+        }
+        return next((version for version, is_so in needed.items() if is_so), VERSION)
 
 
 def save(folder: str | Path, model: Stored) -> Path:
