@@ -27,10 +27,10 @@ from fedonce.learners import Learner
 from fedonce.messages import codecs
 from fedonce.messages.codecs.budget import most_values
 from fedonce.messages.traffic import Traffic
-from fedonce.party import Guest, Host, blurring, check_labels, check_noise, purses, sharing, writing
-from fedonce.party.checks import check_bytes_per_row
+from fedonce.party import Guest, Host, blurring, check_labels, check_noise, purses, sharing
 from fedonce.party.parameters import ByGuest, check_counts, of_guest, refuse_unknown_guests, values
 from fedonce.party.presence import Present, masks
+from fedonce.party.protecting import check_protect
 from fedonce.privacy import ledger, settings
 from fedonce.privacy.budget import Plan, Purse
 from fedonce.privacy.settings import Categories, Privacy
@@ -38,7 +38,7 @@ from fedonce.rounds.settings import Rounds, as_rounds
 from fedonce.system.logs import lines_on_stderr
 from fedonce.training.loop import pick_device
 
-BY_GUEST = ("learner", "dim", "epochs", "bytes_per_row", "local_epsilon")
+BY_GUEST = ("learner", "dim", "epochs", "bytes_per_row", "local_epsilon", "protect")
 
 
 class FedOnce(BaseEstimator):  # type: ignore[misc]
@@ -68,6 +68,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         rounds: int | Rounds = 0,
         representation_noise: float = 0.0,
         local_epsilon: ByGuest[float | None] = None,
+        protect: ByGuest[str | None] = None,
         epsilon: float | None = None,
         delta: float | None = None,
         accountant: str = "pld",
@@ -98,6 +99,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.rounds = rounds
         self.representation_noise = representation_noise
         self.local_epsilon = local_epsilon
+        self.protect = protect
         self.epsilon = epsilon
         self.delta = delta
         self.accountant = accountant
@@ -241,6 +243,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             public=public,
             bytes_per_row=most,
             local_epsilon=of_guest(self.local_epsilon, name, None),
+            protect=of_guest(self.protect, name, None),
         )
 
     def _make_host(
@@ -307,20 +310,13 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             learners.make(learner, owner=self._owner)
         hostmodels.make(self.model, self.recipe, None, self._owner)
         encoding = codecs.find(self.bits, self._owner)
-        for given in values(self.bytes_per_row):
-            check_bytes_per_row(self._owner, given)
-            writing.check_bits(self._owner, encoding, given)
-        if self.bytes_total is not None and not isinstance(self.bytes_per_row, Mapping | None):
-            wanted = "left out, or by guest, beside bytes_total, which is shared out among all others"
-            raise parameter_error(self._owner, "bytes_per_row", wanted, self.bytes_per_row)
-        writing.check_bits(self._owner, encoding, self.bytes_total)
-        for name, limits in (("bytes_per_row", values(self.bytes_per_row)), ("bytes_total", [self.bytes_total])):
-            given = next((each for each in limits if each is not None), None)
-            if given is not None and (privacy.epsilon is not None or self.representation_noise or self.rounds):
-                wanted = "left out with noise, rounds or a privacy budget, whose values lie anywhere; give dim and bits"
-                raise parameter_error(self._owner, name, wanted, given)
+        anywhere = privacy.epsilon is not None or bool(self.representation_noise) or bool(self.rounds)
+        sharing.check_bytes(self._owner, encoding, self.bytes_per_row, self.bytes_total, anywhere)
+        others = vars(self) | {"epsilon": privacy.epsilon}
         for each in values(self.local_epsilon):
-            blurring.check_local(self._owner, each, encoding, **(vars(self) | {"epsilon": privacy.epsilon}))
+            blurring.check_local(self._owner, each, encoding, **others)
+        for protection in values(self.protect):
+            check_protect(self._owner, protection, **others)
         pick_device(self.device, self._owner)
 
     def _check_private(self, privacy: Privacy) -> None:
@@ -346,5 +342,6 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         private = self.epsilon is not None or getattr(self.privacy, "epsilon", None) is not None
-        tags.non_deterministic = bool(self.representation_noise) or self.local_epsilon is not None or private
+        blurred = bool(self.representation_noise) or self.local_epsilon is not None or self.protect is not None
+        tags.non_deterministic = blurred or private
         return tags
