@@ -9,6 +9,7 @@ from typing import Any
 from fedonce import InputError
 from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS
+from fedonce.learners.names import PROTECTION, is_protection
 from fedonce.messages.codecs import BITS
 
 
@@ -44,6 +45,8 @@ class Config:
         Scale of the Gaussian noise on representations.
     local_epsilon : float or None
         Epsilon with which guests tell each row.
+    protect : str or None
+        How guests make messages that are hard to read, as in "cells:20".
     absent : int
         So many guests, drawn by the seed, do not answer, neither in training nor in prediction.
     late : int
@@ -84,6 +87,7 @@ class Config:
     federated: bool = True
     noise: float = 0.0
     local_epsilon: float | None = None
+    protect: str | None = None
     absent: int = 0
     late: int = 0
     validate: bool = True
@@ -104,6 +108,8 @@ class Config:
             raise InputError(f"'learner' must be one of {', '.join(LEARNERS)}. Got {self.learner!r}.")
         if self.model not in HOST_MODELS:
             raise InputError(f"'model' must be one of {', '.join(HOST_MODELS)}. Got {self.model!r}.")
+        if self.protect is not None and not is_protection(self.protect):
+            raise InputError(f"'protect' must be {PROTECTION}. Got {self.protect!r}.")
         for name in ("bits", "split_bits"):
             if getattr(self, name) not in BITS:
                 raise InputError(f"{name!r} must be one of {', '.join(map(str, BITS))}. Got {getattr(self, name)!r}.")

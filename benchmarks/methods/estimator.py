@@ -20,19 +20,19 @@ from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, Pixels
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
     """Train host and guests."""
-    return _run(problem, make(problem, config, seed, problem.parties, problem.host))
+    return measured(problem, make(problem, config, seed, problem.parties, problem.host))
 
 
 def solo(problem: Problem, config: Config, seed: int) -> Result:
     """Train the host alone."""
-    return _run(problem, make(problem, config, seed, {problem.host: problem.parties[problem.host]}, problem.host))
+    return measured(problem, make(problem, config, seed, {problem.host: problem.parties[problem.host]}, problem.host))
 
 
 def combine(problem: Problem, config: Config, seed: int) -> Result:
     """Train one party that holds every column."""
     every = tuple(range(len(problem.data.feature_names)))
     columns = Pixels(every, problem.data.image) if problem.data.image else list(every)
-    return _run(problem, make(problem, config, seed, {"all": columns}, "all"))
+    return measured(problem, make(problem, config, seed, {"all": columns}, "all"))
 
 
 def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any], host: str) -> Any:
@@ -50,13 +50,15 @@ def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any]
         bytes_total=config.bytes_total if len(parties) > 1 else None,
         representation_noise=config.noise,
         local_epsilon=config.local_epsilon,
+        protect=config.protect,
         device=config.device,
         random_state=seed,
         validate=config.model == "auto",  # the default, as users get it; of the others the training alone is timed
     )
 
 
-def _run(problem: Problem, model: Any) -> Result:
+def measured(problem: Problem, model: Any) -> Result:
+    """Train an estimator, and score it."""
     with warnings.catch_warnings(), clocked() as clock:
         warnings.simplefilter("ignore", FedOnceWarning)  # Solo and Combine are one party alone
         model.fit(problem.X, problem.y)

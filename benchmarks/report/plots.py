@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import NullFormatter
 
 from benchmarks import privacy_loss, store
-from benchmarks.report import few_bytes, paper, private
+from benchmarks.report import few_bytes, leakage, paper, private
 from benchmarks.report.figures import Line, by_data, curve, look, order, pick, results, title
 from benchmarks.report.frontier import frontiers
 from benchmarks.report.hosts import METHODS
@@ -280,6 +280,19 @@ def private_budgets(folder: Path) -> None:
     _save(figure, axes, folder / "private.png")
 
 
+def leakage_points(folder: Path) -> None:
+    """Draw each message of a data set: how good the model is, against what of the worst column is read by who knows no row."""
+    groups = list(by_data(results("leakage")).values())
+    figure, axes = _grid(len(groups))
+    for axis, group in zip(axes, groups, strict=False):
+        for words, runs in leakage.messages(group).items():
+            read = 100 * leakage.gain(runs, "by nothing")
+            axis.plot(read, np.mean([line["value"] for line in runs]), "o", label=words)
+        axis.set_xlabel("read of the worst column (%), no row known")
+        _label(axis, group)
+    _save(figure, axes, folder / "leakage.png")
+
+
 def privacy_loss_curves(folder: Path) -> None:
     """Draw the paper's figure of privacy loss."""
     lines = store.read(privacy_loss.PATH)
@@ -316,6 +329,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "noise": partial(varied, experiment="noise", by="noise", label="sigma_r"),
     "laggy": partial(varied, experiment="laggy", by="absent", label="guests absent"),
     "private": private_budgets,
+    "leakage": leakage_points,
 }
 
 

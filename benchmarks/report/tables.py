@@ -1,4 +1,4 @@
-"""The Markdown tables of README.md, docs/learners.md and docs/datasets.md, from benchmarks/results.
+"""The Markdown tables of README.md, docs/learners.md, docs/datasets.md and docs/leakage.md, from benchmarks/results.
 
     python -m benchmarks.report.tables [--write]
 
@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.experiment import load
-from benchmarks.report import few_bytes, host_models, private, speed, whoever
+from benchmarks.report import few_bytes, host_models, leakage, private, speed, whoever
 from benchmarks.report.communication import summary
 from benchmarks.report.datasets import COMBINE, OURS, SOLO, datasets_table, splits_table
 from benchmarks.report.figures import TITLES, Line, better, look, mean_cell, pick, results, table, title
 
 ROOT = Path(__file__).parents[2]
-FILES = (ROOT / "README.md", ROOT / "docs" / "learners.md", ROOT / "docs" / "datasets.md")
+FILES = (ROOT / "README.md", ROOT / "docs" / "learners.md", ROOT / "docs" / "datasets.md", ROOT / "docs" / "leakage.md")
 
 
 def digits_table() -> str:
@@ -107,6 +107,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "strongest": host_models.strongest,
     "few": few_bytes.summary,
     "whoever": whoever.section,
+    "leakage": leakage.section,
     "datasets": datasets_table,
     "splits": splits_table,
     "compared": summary,

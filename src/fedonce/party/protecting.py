@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fedonce.errors import parameter_error
-from fedonce.learners import Cells, Learner
+from fedonce.learners import Auto, Cells, Learner
 from fedonce.learners.names import PROTECTION, is_protection
 
 _ALONE = {  # what each parameter must be beside a protection
@@ -32,7 +32,7 @@ def protected(owner: str, learner: object, protect: str | None) -> object:
     if protect is None:
         return learner
     check_protect(owner, protect)
-    if not isinstance(learner, Cells) and learner not in ("auto", "cells"):
+    if not isinstance(learner, Auto | Cells) and learner not in ("auto", "cells"):
         given = learner.name if isinstance(learner, Learner) else learner
         raise parameter_error(owner, "learner", '"auto" with protect, which says how rows are represented', given)
     cells = learner if isinstance(learner, Cells) else Cells()
