@@ -32,12 +32,23 @@ def run(problem: Problem, config: Config, seed: int) -> Result:
         rows = np.sort(np.random.default_rng(seed).permutation(len(message.values))[:ROWS])
         table = Table.of(problem.table(guest)).take(rows)
         values = np.asarray(message.values, np.float64)[rows]
-        found["nothing"] += what_leaks(values, table, NOTHING).findings
-        for more in wider(values):
-            found["wider"] += what_leaks(more, table, NOTHING[:1]).findings
-        found["known"] += what_leaks(values, table, [KnownRows(shares=(RARE,))]).findings
+        found["nothing"] += best(what_leaks(values, table, NOTHING).findings)
+        found["wider"] += best(
+            [each for more in wider(values) for each in what_leaks(more, table, NOTHING[:1]).findings]
+        )
+        found["known"] += best(what_leaks(values, table, [KnownRows(shares=(RARE,))]).findings)
     result.detail |= {f"by {name}": figures(findings) for name, findings in found.items()}
     return result
+
+
+def best(findings: Sequence[Finding]) -> list[Finding]:
+    """Return for each column, and for its gaps, what did best."""
+    found: dict[Any, Finding] = {}
+    for each in findings:
+        key = each.column, each.kind == "missing"
+        if each.column is not None and each.score is not None and each.guess < 1 - RARE:
+            found[key] = max(found.get(key, each), each, key=lambda one: one.gain)
+    return list(found.values())
 
 
 def wider(values: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
@@ -57,14 +68,13 @@ def figures(findings: Sequence[Finding]) -> dict[str, Any]:
 
     `points` is how far the worst yes/no column or category lies above guessing, in per cent of the rows.
     """
-    each = [one for one in findings if one.column is not None and one.score is not None and one.guess < 1 - RARE]
-    if not each:
+    if not findings:
         return {"columns": 0, "readable": 0}
-    worst = max(each, key=lambda one: one.gain)
-    told = [100 * ((one.score or 0) - one.guess) for one in each if one.kind in ("boolean", "category")]
+    worst = max(findings, key=lambda one: one.gain)
+    told = [100 * ((one.score or 0) - one.guess) for one in findings if one.kind in ("boolean", "category")]
     return {
-        "columns": len(each),
-        "readable": sum(one.verdict == "readable" for one in each),
+        "columns": len(findings),
+        "readable": sum(one.verdict == "readable" for one in findings),
         "kind": worst.kind,
         "score": worst.score,
         "guess": worst.guess,
