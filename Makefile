@@ -59,6 +59,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.large_tables
 	$(BIN)/python -m benchmarks.speed.alignment
 	$(BIN)/python -m benchmarks.speed.host_fit
+	$(BIN)/python -m benchmarks.speed.leakage
 	$(BIN)/python -m benchmarks.speed.federation
 
 # The tables of the README and of docs/: many hours, less where results are there already; images want a GPU. Needs FEDONCE_DATA.

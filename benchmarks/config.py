@@ -9,6 +9,7 @@ from typing import Any
 from fedonce import InputError
 from fedonce.hostmodels import HOST_MODELS
 from fedonce.learners import LEARNERS
+from fedonce.learners.names import PROTECTION, is_protection
 from fedonce.messages.codecs import BITS
 
 
@@ -50,6 +51,8 @@ class Config:
         Epsilon with which the host hints at its labels; numbers by ten even bins between public bounds. Infinite: as they are.
     hint_share : float or None
         The part of the values that is learnt by hints; None: what guests find best.
+    protect : str or None
+        How guests make messages that are hard to read, as in "cells:20".
     absent : int
         So many guests, drawn by the seed, do not answer, neither in training nor in prediction.
     late : int
@@ -93,6 +96,7 @@ class Config:
     local_epsilon: float | None = None
     hints: float | None = None
     hint_share: float | None = None
+    protect: str | None = None
     absent: int = 0
     late: int = 0
     validate: bool = True
@@ -115,6 +119,8 @@ class Config:
             raise InputError(f"'model' must be one of {', '.join(HOST_MODELS)}. Got {self.model!r}.")
         if self.recipe not in (None, "default", "large", "paper"):
             raise InputError(f"'recipe' must be 'default', 'large' or 'paper'. Got {self.recipe!r}.")
+        if self.protect is not None and not is_protection(self.protect):
+            raise InputError(f"'protect' must be {PROTECTION}. Got {self.protect!r}.")
         for name in ("bits", "split_bits"):
             if getattr(self, name) not in BITS:
                 raise InputError(f"{name!r} must be one of {', '.join(map(str, BITS))}. Got {getattr(self, name)!r}.")

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from fedonce import tiles
@@ -22,7 +28,9 @@ EMBEDDED = {
     "digits-8x8": "digits",
     "breast-cancer": "breast-cancer",
     "diabetes": "diabetes",
+    "shop": "breast-cancer",
 }
+EXAMPLE = Path(__file__).parents[1] / "examples" / "two_departments" / "make_tables.py"
 
 
 def known() -> list[str]:
@@ -92,7 +100,28 @@ def diabetes() -> Dataset:
     return Dataset("diabetes", X, y, names, "regression", 5, True, "public", "scikit-learn", unit_range=True)
 
 
+def shop() -> Dataset:
+    """Return the people whom the bank and the shop of examples/two_departments share; the bank says who repaid."""
+    with tempfile.TemporaryDirectory() as made:
+        subprocess.run([sys.executable, str(EXAMPLE), made], check=True)
+        bank, own = (
+            pa.concat_tables([csv.read_csv(Path(made) / party / name) for name in names], promote_options="permissive")
+            for party, names in (
+                ("bank", ("bank.csv", "held_back.csv")),
+                ("shop", ("shop.csv", "new_customers.csv")),
+            )
+        )
+    both = bank.join(own, "customer", "client_no", join_type="inner").sort_by("customer")
+    columns = both.drop_columns(["customer", "repaid"])
+    n_bank = bank.num_columns - 2
+    parties = {"bank": list(range(n_bank)), "shop": list(range(n_bank, columns.num_columns))}
+    target = np.asarray(both["repaid"].to_numpy(zero_copy_only=False), dtype=object).astype(str)
+    names = tuple(columns.column_names)
+    return Dataset("shop", columns, target, names, "classification", parties, True, "Apache-2.0", "made up")
+
+
 MADE = {
+    "shop": shop,
     "mnist-4-9": mnist_4_9,
     "digits": digits,
     "digits-8x8": digits_8x8,

@@ -198,6 +198,10 @@ def test_hosts(folder, tmp_path):
         sent = [root / "messages" / "shop.fedonce"]
         assert json.loads((folder / "manifest.json").read_text())["fedonce model"] == 5
         assert host.state.model.own_ is not None
+    if folder.name == "noisy":
+        sent = [root / "messages" / "shop.fedonce"]
+        assert json.loads((folder / "manifest.json").read_text())["fedonce model"] == 8
+        assert any(host.state.model.alone_)
     messages = [Representation.from_file(path) for path in sent]
     outputs = host.outputs(host.reading.read(root / "bank.csv", "bank"), messages, matching)
     with (root / "predictions" / f"{folder.name}.csv").open() as file:

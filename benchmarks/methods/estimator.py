@@ -23,19 +23,19 @@ BINS = 10  # of numbers between public bounds
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
     """Train host and guests."""
-    return _run(problem, make(problem, config, seed, problem.parties, problem.host))
+    return measured(problem, make(problem, config, seed, problem.parties, problem.host))
 
 
 def solo(problem: Problem, config: Config, seed: int) -> Result:
     """Train the host alone."""
-    return _run(problem, make(problem, config, seed, {problem.host: problem.parties[problem.host]}, problem.host))
+    return measured(problem, make(problem, config, seed, {problem.host: problem.parties[problem.host]}, problem.host))
 
 
 def combine(problem: Problem, config: Config, seed: int) -> Result:
     """Train one party that holds every column."""
     every = tuple(range(len(problem.data.feature_names)))
     columns = Pixels(every, problem.data.image) if problem.data.image else list(every)
-    return _run(problem, make(problem, config, seed, {"all": columns}, "all"))
+    return measured(problem, make(problem, config, seed, {"all": columns}, "all"))
 
 
 def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any], host: str) -> Any:
@@ -54,6 +54,7 @@ def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any]
         representation_noise=config.noise,
         local_epsilon=config.local_epsilon,
         hints=_hints(problem, config, seed) if len(parties) > 1 else None,
+        protect=config.protect,
         device=config.device,
         random_state=seed,
         validate=config.model == "auto",  # the default, as users get it; of the others the training alone is timed
@@ -71,7 +72,8 @@ def _hints(problem: Problem, config: Config, seed: int) -> Hinting | None:
     return Hinting(config.hints, bins, label="the label")
 
 
-def _run(problem: Problem, model: Any) -> Result:
+def measured(problem: Problem, model: Any) -> Result:
+    """Train an estimator, and score it."""
     with warnings.catch_warnings(), clocked() as clock:
         warnings.simplefilter("ignore", FedOnceWarning)  # Solo and Combine are one party alone
         model.fit(problem.X, problem.y)

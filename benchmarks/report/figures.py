@@ -27,6 +27,7 @@ TITLES = {
     "gisette": "gisette",
     "nus-wide": "NUS-WIDE",
     "mnist-4-9": "MNIST 4 or 9",
+    "shop": "shop of the example",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import privacy_loss, store
-from benchmarks.report import few_bytes, paper, private
+from benchmarks.report import few_bytes, hints, leakage, paper, private
 from benchmarks.report.drawing import OTHERS, colour, grid, label, log_scale, save, style
 from benchmarks.report.figures import by_data, curve, look, order, pick, results
 from benchmarks.report.frontier import frontiers
@@ -200,6 +200,48 @@ def private_budgets(folder: Path) -> None:
     save(figure, axes, folder / "private.png")
 
 
+def leakage_points(folder: Path) -> None:
+    """Draw each message of a data set: how good the model is, against what of the worst column is read by who knows no row."""
+    groups = list(by_data(results("leakage")).values())
+    every = list(dict.fromkeys(words for group in groups for words in leakage.messages(group)))
+    styles = {
+        words: {"color": OTHERS[place % len(OTHERS)], "marker": "osD^v*"[place // len(OTHERS)]}
+        for place, words in enumerate(every)
+    }
+    figure, axes = grid(len(groups))
+    for axis, group in zip(axes, groups, strict=False):
+        for words, runs in leakage.messages(group).items():
+            read = 100 * leakage.gain(runs, "by nothing")
+            axis.plot(read, np.mean([line["value"] for line in runs]), ls="", ms=8, label=words, **styles[words])
+        axis.set_xlabel("read of the worst column (%), no row known")
+        label(axis, group)
+    save(figure, axes, folder / "leakage.png")
+
+
+def hints_curves(folder: Path) -> None:
+    """Draw how good the model is by the epsilon with which labels are hinted at, beside the methods without hints."""
+    groups = list(by_data(results("hints")).values())
+    figure, axes = grid(len(groups))
+    for axis, group in zip(axes, groups, strict=False):
+        ours = pick(group, method=hints.OURS)
+        by_epsilon = {each: pick(ours, hints=each) for each in order(ours, "hints")}
+        means, spreads = (
+            [f([line["value"] for line in runs]) for runs in by_epsilon.values()] for f in (np.mean, np.std)
+        )
+        axis.errorbar(list(by_epsilon), means, spreads, capsize=3, label="FedOnce, hints", **style("FedOnce"))
+        without = [line["value"] for line in ours if look(line, "hints") is None]
+        lines = {"FedOnce, no hints": without} | {
+            name: [line["value"] for line in pick(group, method=method)] for name, method in hints.OTHERS.items()
+        }
+        for name, values in lines.items():
+            if values:
+                shade = colour("FedOnce" if name.startswith("FedOnce") else name)
+                axis.axhline(float(np.mean(values)), ls="--", lw=1.2, color=shade, label=name)
+        axis.set_xlabel("label epsilon")
+        label(axis, group)
+    save(figure, axes, folder / "hints.png")
+
+
 def privacy_loss_curves(folder: Path) -> None:
     """Draw the paper's figure of privacy loss."""
     lines = store.read(privacy_loss.PATH)
@@ -219,12 +261,14 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "cifar10": cifar10,
     "frontier": frontier,
     "few_bytes": few_bytes_curves,
+    "hints": hints_curves,
     "dimension": partial(varied, experiment="dimension", by="dim", what="d, values per row", log=True),
     "parties": partial(varied, experiment="parties", by="parties", what="k, number of parties", log=True),
     "biased": partial(varied, experiment="biased", by="biased", what="alpha, the host's share of the dominant columns"),
     "noise": partial(varied, experiment="noise", by="noise", what="sigma_r"),
     "laggy": partial(varied, experiment="laggy", by="absent", what="guests absent"),
     "private": private_budgets,
+    "leakage": leakage_points,
 }
 
 

@@ -102,6 +102,7 @@ def test_a_blend_of_two_is_no_sum_of_parts():
     host, own, message = parties("two", BlendModel(("linear",)), validate=False)
     one = explain_rows(host, own, [message])
     host.model.members_, host.model.weights_ = (*host.model.members_, *host.model.members_), (0.5, 0.5)
+    host.model.alone_ = (False, False)
     two = explain_rows(host, own, [message])
     assert (one.how, two.how) == ("exact", "approximate")
     assert np.corrcoef(one.parties["shop"], two.parties["shop"])[0, 1] > 0.5  # chances near 0 are cut off in a blend

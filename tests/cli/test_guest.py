@@ -214,6 +214,7 @@ def test_rows_of_an_alignment(fresh):
         ("--learner magic", 3, "'learner' parameter"),
         ("--noise -1", 3, "'noise' parameter"),
         ("--local-epsilon 0", 3, "'local_epsilon' parameter"),
+        ("--protect cells", 3, "'protect' parameter"),
         ("--local-epsilon 4 --noise 1", 3, "'noise' parameter of Guest must be 0 with local_epsilon"),
         ("--columns spent,vists", 3, ("shop.csv", "no column 'vists'", "did you mean 'visits'")),
         ("--drop nothing", 3, ("shop.csv has no column 'nothing'", "'spent', 'visits', 'kind'")),

@@ -124,11 +124,12 @@ def test_rounds_and_noise():
 
 def test_what_leaks_and_an_attack_of_ones_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    looked, own = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "leakage.md").read_text(), re.DOTALL)
+    looked, protected, own = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "leakage.md").read_text(), re.DOTALL)
     X, _ = make_table()
     pd.DataFrame(X).add_prefix("c").to_csv("shop.csv", index=False)
     with pytest.raises(MessageError, match="refused"):
         exec(looked, {})
+    exec(protected, {})
     before = dict(ATTACKS)
     try:
         exec(own, {})

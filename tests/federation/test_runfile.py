@@ -65,6 +65,7 @@ def test_a_short_run_file(read, tmp_path):
         "noise": 0.0,
         "bytes_per_row": None,
         "local_epsilon": None,
+        "protect": None,
         "columns": None,
     }
 
@@ -111,6 +112,7 @@ def test_a_long_run_file(read, tmp_path):
         "noise": 0.0,
         "bytes_per_row": None,
         "local_epsilon": None,
+        "protect": None,
         "columns": ("visits", "spend"),
     }
     assert telco == {
@@ -121,6 +123,7 @@ def test_a_long_run_file(read, tmp_path):
         "noise": 0.0,
         "bytes_per_row": None,
         "local_epsilon": None,
+        "protect": None,
         "columns": None,
     }
     for settings in (shop, telco):
@@ -213,6 +216,10 @@ WRONG = [
     ("noise = 0.5\n[guest.shop]\nlocal_epsilon = 4", ["there is a local epsilon ([guest.shop]), and noise"]),
     ("bytes_per_row = 1\nlocal_epsilon = 4", ["there is a local epsilon (local_epsilon), and bytes per row"]),
     ("bits = 16\nlocal_epsilon = 4", ["there is a local epsilon (local_epsilon), and bits above 8"]),
+    ('protect = "cells"', ["'protect' must be", "cells:20"]),
+    ('protect = "cells:20"\nnoise = 0.5', ["there is a protection (protect), and noise"]),
+    ('rounds = 10\n[guest.shop]\nprotect = "cells:20"', ["there is a protection ([guest.shop]), and rounds"]),
+    ('protect = "cells:20"\nlocal_epsilon = 4', ["there is a protection (protect), and a local epsilon"]),
     ("local_epsilon = 4" + BUDGET, ["there is a local epsilon (local_epsilon), and [budget]"]),
     ("rounds = 10\nnoise = 0.5", ["there are rounds, and noise (noise)"]),
     ("rounds = 10\n[guest.shop]\nnoise = 0.5", ["there are rounds, and noise ([guest.shop])"]),

@@ -5,6 +5,7 @@
 `python tests/golden/make.py OUT coded` what generation 4 has: guests whose messages are coded, and these messages;
 `python tests/golden/make.py OUT own` what generation 5 has: a host with trees of its own columns;
 `python tests/golden/make.py OUT hints` what generation 7 has: hints, and a guest that learnt with them.
+`python tests/golden/make.py OUT alone` what generation 8 has: a host of a noisy guest, with models without guests.
 
 Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here
 protect nothing.
@@ -419,30 +420,43 @@ def coded(out: Path) -> None:
 
 def own(out: Path) -> None:
     """Write a host whose model is trees, those of its own columns among them, and what it says of rows that its guest lacks."""
-    jobs, trees = import_module("fedonce.jobs"), import_module("fedonce.hostmodels.trees").TreesModel
+    trees = import_module("fedonce.hostmodels.trees").TreesModel
+    told = ["--learner", "pca", "--dim", "2"]
+    write_host(out, "own-trees", trees(trees=6, rate=0.3, leaves=4), "half.csv", told)
+
+
+def alone(out: Path) -> None:
+    """Write a host whose guest tells rows with an epsilon: some of its models were trained without guests."""
+    blend = import_module("fedonce.hostmodels.blend").BlendModel
+    write_host(out, "noisy", blend(models=("linear", "mlp")), "shop.csv", ["--dim", "4", "--local-epsilon", "0.1"])
+
+
+def write_host(out: Path, name: str, model: object, table: str, told: list[str]) -> None:
+    """Write a host of one guest, and what it predicts."""
+    jobs = import_module("fedonce.jobs")
     out.mkdir(parents=True)
     write_tables(out)
     run(out, "keys", "secret", "secret")
-    named = ["--id", "customer", "--run", "loans", "--secret", "secret", "--learner", "pca", "--dim", "2"]
-    run(out, "guest", "fit", "half.csv", *named, "--name", "shop", "--out", "guest", "--no-attack")
+    named = ["--id", "customer", "--run", "loans", "--secret", "secret", *told]
+    run(out, "guest", "fit", table, *named, "--name", "shop", "--out", "guest", "--no-attack")
     (out / "messages").mkdir()
     (out / "predictions").mkdir()
     shutil.move(out / "guest" / "representation.fedonce", out / "messages" / "shop.fedonce")
     shutil.rmtree(out / "guest")
-    how = jobs.Fitting("loans", model=trees(trees=6, rate=0.3, leaves=4))
+    how = jobs.Fitting("loans", model=model)
     arrived = jobs.Incoming([out / "messages" / "shop.fedonce"], secret=out / "secret")
     jobs.HostJob(
         jobs.TableSource(out / "bank.csv", "customer"),
-        out / "hosts" / "own-trees",
+        out / "hosts" / name,
         "repaid",
         "bank",
         how,
         incoming=arrived,
     ).run()
-    known = ["--model", "hosts/own-trees", "--secret", "secret", "--out", "predictions/own-trees.csv"]
+    known = ["--model", f"hosts/{name}", "--secret", "secret", "--out", f"predictions/{name}.csv"]
     run(out, "host", "predict", "bank.csv", *known, "--guest", "messages/shop.fedonce")
-    for name in ("shop.csv", "half.csv"):
-        (out / name).unlink()
+    for made in ("shop.csv", "half.csv"):
+        (out / made).unlink()
     (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
 
 
@@ -520,7 +534,13 @@ def hints(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    made = {"all": main, "calibrated": calibrated, "coded": coded, "own": own, "local": local, "hints": hints}[
-        sys.argv[2] if len(sys.argv) > 2 else "all"
-    ]
-    made(Path(sys.argv[1]).resolve())
+    kinds = {
+        "all": main,
+        "calibrated": calibrated,
+        "coded": coded,
+        "own": own,
+        "local": local,
+        "hints": hints,
+        "alone": alone,
+    }
+    kinds[sys.argv[2] if len(sys.argv) > 2 else "all"](Path(sys.argv[1]).resolve())

@@ -104,7 +104,7 @@ def both(host, weights=(0.25, 0.75)):
     members = tuple(HOST_MODELS[name]() for name in ("linear", "mlp"))
     for each in members:
         each.fit(given, (3,), 2, np.random.default_rng(0), CPU)
-    host.model.members_, host.model.weights_ = members, weights
+    host.model.members_, host.model.weights_, host.model.alone_ = members, weights, (False, False)
     return host
 
 
@@ -243,3 +243,41 @@ def test_a_blend_of_one_network_is_that_network():
     network.fit(Examples(*rows(), Y), (3,), 2, np.random.default_rng(0), CPU)
     host.model.members_, host.model.weights_ = (network,), (1.0,)
     assert host.model.module() is network.module()
+
+
+def noisy(n=1200, numbers=True, seed=0):
+    """A target that own columns say nearly all of, and a guest of noise alone."""
+    rng = np.random.default_rng(seed)
+    own, values = (rng.standard_normal((n, width)).astype(np.float32) for width in (4, 6))
+    number = own[:, 0] + 0.3 * rng.standard_normal(n)
+    target = number / number.std() if numbers else (number > 0).astype(np.int64)
+    return Examples(own, values, np.ones((n, 1), np.float32), target, None, (True,))
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_models_without_guests_are_weighed_too_where_guests_are_noisy(numbers):
+    given = noisy(numbers=numbers)
+    blend = BlendModel(("trees",))
+    blend.fit(given, (6,), 1 if numbers else 2, np.random.default_rng(0), CPU)
+    assert list(blend.losses_) == ["trees", "trees, own columns alone", "blend"]
+    assert blend.losses_["blend"] <= blend.losses_["trees, own columns alone"]
+    assert any(blend.alone_)
+    assert "own columns alone" in blend.chosen
+    plain = BlendModel(("trees",))
+    plain.fit(replace(given, noisy=()), (6,), 1 if numbers else 2, np.random.default_rng(0), CPU)
+    assert (list(plain.losses_), plain.alone_) == (["trees", "blend"], (False,))
+
+
+def test_a_model_without_guests_does_not_see_them_and_comes_back_from_disk(tmp_path):
+    message = Guest("shop", dim=4, local_epsilon=0.1, random_state=0).learn(X[:, 4:])
+    host = Host("bank", model=QUICK)
+    host.aggregate(X[:, :4], X[:, 0] > 0, [message])
+    alone = host.model.alone_
+    assert any(alone)
+    assert message.blurred
+    host.save(tmp_path)
+    again = Host.load(tmp_path)
+    assert again.model.alone_ == alone
+    np.testing.assert_array_equal(again.outputs(X[:, :4], [message]), host.outputs(X[:, :4], [message]))
+    if all(alone):
+        np.testing.assert_array_equal(host.outputs(X[:, :4], [message]), host.outputs(X[:, :4], []))

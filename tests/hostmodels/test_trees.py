@@ -350,3 +350,19 @@ def test_trees_are_told_where_somebody_listens():
     assert {stage for *_, stage in heard} == {"trees"}
     assert heard[0][0] == 1
     assert all(number <= most for number, most, _ in heard)
+
+
+def test_values_that_were_blurred_are_split_on_less():
+    rng = np.random.default_rng(0)
+    own, values = rng.standard_normal((600, 3)), rng.standard_normal((600, 8))
+    rows = Examples(
+        *(part.astype(np.float32) for part in (own, values, np.ones((600, 1)))), own[:, 0] + rng.standard_normal(600)
+    )
+    used = {}
+    for noisy in ((), (False,), (True,)):
+        model = TreesModel(trees=80)
+        model.fit(replace(rows, noisy=noisy), (8,), 1, np.random.default_rng(0), CPU)
+        parts = model.contributions(rows.own, rows.values, rows.present, CPU)[:, 0]
+        used[noisy] = np.abs(parts[:, 3:11]).sum() / np.abs(parts[:, :3]).sum()
+    assert used[()] == used[(False,)]
+    assert used[(True,)] < 0.7 * used[()]

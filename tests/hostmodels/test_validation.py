@@ -11,7 +11,7 @@ import torch
 
 from fedonce.hostmodels.base import Examples, Held, Split
 from fedonce.hostmodels.linear import LinearModel
-from fedonce.hostmodels.validation import MOST_LEARNT, Score, Validation, hold_out, judge, without_guests
+from fedonce.hostmodels.validation import MOST_LEARNT, Score, Validation, hold_out, judge
 
 CPU = torch.device("cpu")
 
@@ -131,7 +131,7 @@ def test_a_model_is_trained_without_the_rows_that_it_is_asked():
     assert untouched.weights_ is None
     assert found.outputs.shape == (30, 2)
     assert len(set(found.rows.tolist())) == 30
-    again = hold_out(untouched, without_guests(given), (), 2, np.random.default_rng(0), CPU, found.splits)
+    again = hold_out(untouched, given.alone, (), 2, np.random.default_rng(0), CPU, found.splits)
     np.testing.assert_array_equal(again.rows, found.rows)
 
 
@@ -144,7 +144,7 @@ def test_of_very_many_rows_some_are_learnt_from():
 
 def test_a_host_alone_has_its_own_columns():
     given = replace(examples(np.arange(6) % 2), weight=np.ones(6))
-    alone = without_guests(given)
+    alone = given.alone
     assert (alone.values.shape, alone.present.shape) == ((6, 0), (6, 0))
     assert alone.own is given.own
     assert alone.weight is given.weight

@@ -127,8 +127,8 @@ def test_every_changed_byte_of_every_file_is_noticed(folder):
         (b"[]", "manifest.json is not the manifest of a fedonce model; name the folder that a fit wrote"),
         (b'{"name": "app", "icons": []}', "is not the manifest of a fedonce model"),
         (
-            b'{"fedonce model": 8, "more": {}}',
-            "has version 8, this program reads 1 to 7; use the fedonce that wrote it",
+            b'{"fedonce model": 9, "more": {}}',
+            "has version 9, this program reads 1 to 8; use the fedonce that wrote it",
         ),
         (b'{"fedonce model": true}', "has version True"),
         (b'{"fedonce model": NaN}', "has version nan"),

@@ -41,7 +41,8 @@ REMEDIES = (
     "noise",
     "drop",
     "learner",
-    "epsilon",
+    "protect",
+    "local_epsilon",
 )  # the parameters that `warning` is about
 REBUILDS = ("record",)  # of what is not about a column, this counts as rebuilt, too
 NEVER_SAFE = "Not by these attacks does not mean safe: a better attack, or one who knows more, may read it."
@@ -308,8 +309,8 @@ def _printable(column: Hashable) -> str:
 
 def _remedy() -> str:
     return (
-        "Send fewer values (dim), bits (bits) or bytes (bytes_per_row), learn otherwise (learner), leave the column out (drop), "
-        "add noise (noise), or learn with a privacy budget (epsilon)."
+        "Send fewer values (dim), bits (bits) or bytes (bytes_per_row), learn otherwise (learner), let rows share a number "
+        "(protect), leave the column out (drop), add noise (noise), or tell each row with an epsilon (local_epsilon)."
     )
 
 

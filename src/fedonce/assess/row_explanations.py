@@ -154,7 +154,7 @@ def _exact(host: Host, rows: _Rows, toward: Numbers) -> Found | None:
     """Return what the model itself says of parties and own columns; None: it cannot."""
     model = host.model
     assert model is not None
-    if isinstance(model, BlendModel) and len(model.members_) == 1:  # it answers what its only member answers
+    if isinstance(model, BlendModel) and model.alone_ == (False,):  # it answers what its only member answers
         model = model.members_[0]
     each = model.contributions(rows.own, rows.values, rows.present, pick_device(host.device))
     if each is None:

@@ -66,6 +66,12 @@ class LearningOptions:
     local_epsilon: Annotated[
         float | None, Privacy(help="Tell each row with this epsilon, pure: whatever the row is. Such as 4.")
     ] = None
+    protect: Annotated[
+        str | None,
+        Privacy(
+            help="Make a message that is hard to read: cells:20 lets 20 rows or more share a number in an order by chance."
+        ),
+    ] = None
     seed: Seed = 0
 
     def learning(self) -> Learning:
@@ -77,7 +83,7 @@ class LearningOptions:
         dim = most_values(self.dim, self.bytes_per_row)
         own = pairs(self.learner_option, "--learner-option", "least=50")
         learner = configured(self.learner, own) if own else self.learner
-        late = (self.noise, self.seed, self.bytes_per_row, self.local_epsilon)
+        late = (self.noise, self.seed, self.bytes_per_row, self.local_epsilon, self.protect)
         return Learning(self.run, learner, dim, self.bits, self.epochs, *late)
 
 

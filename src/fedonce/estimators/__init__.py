@@ -75,6 +75,10 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         row is as probable, up to a factor of exp(epsilon), for any other row. With `learner="auto"` or `"cells"` a row is in one
         of `dim` cells, told by subset selection; with others its values are told by PrivUnit. `ledger_` has a line per guest.
         `random_state` does not fix the answers. Not with `representation_noise`, `bytes_per_row`, `rounds` or a budget.
+    protect : str or dict by guest, optional
+        "cells:20": rows that are alike share one message, 20 training rows or more, and it is a number in an order by chance,
+        which `random_state` does not fix (docs/leakage.md). Best with a host of trees, which `model="auto"` finds by itself.
+        Not with `representation_noise`, `local_epsilon`, `rounds` or a budget.
     epsilon, delta : float, default=None
         Short for `privacy=Privacy(epsilon=, delta=)`: the budget of the released models, all parties together, and the
         probability with which the guarantee may fail. None: no guarantee; a delta of 1 / (10 rows).

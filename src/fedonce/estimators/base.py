@@ -38,7 +38,7 @@ from fedonce.privacy.settings import Categories, Privacy
 from fedonce.rounds.settings import Rounds, as_rounds
 from fedonce.system.logs import lines_on_stderr
 
-BY_GUEST = ("learner", "dim", "epochs", "bytes_per_row", "local_epsilon")
+BY_GUEST = ("learner", "dim", "epochs", "bytes_per_row", "local_epsilon", "protect")
 
 
 class FedOnce(BaseEstimator):  # type: ignore[misc]
@@ -69,6 +69,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         rounds: int | Rounds = 0,
         representation_noise: float = 0.0,
         local_epsilon: ByGuest[float | None] = None,
+        protect: ByGuest[str | None] = None,
         epsilon: float | None = None,
         delta: float | None = None,
         accountant: str = "pld",
@@ -100,6 +101,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.rounds = rounds
         self.representation_noise = representation_noise
         self.local_epsilon = local_epsilon
+        self.protect = protect
         self.epsilon = epsilon
         self.delta = delta
         self.accountant = accountant
@@ -250,6 +252,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             public=public,
             bytes_per_row=most,
             local_epsilon=of_guest(self.local_epsilon, name, None),
+            protect=of_guest(self.protect, name, None),
         )
 
     def _make_host(
@@ -323,5 +326,6 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         private = self.epsilon is not None or getattr(self.privacy, "epsilon", None) is not None
-        tags.non_deterministic = any((self.representation_noise, self.local_epsilon, self.hints)) or private
+        blurred = (self.representation_noise, self.local_epsilon, self.protect, self.hints)
+        tags.non_deterministic = any(blurred) or private
         return tags

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from fedonce import hostmodels, learners
 from fedonce.errors import parameter_error
 from fedonce.messages import codecs
-from fedonce.party import blurring, check_labels, check_noise, writing
-from fedonce.party.checks import check_bytes_per_row
+from fedonce.party import blurring, check_labels, check_noise, sharing
 from fedonce.party.parameters import check_counts, values
+from fedonce.party.protecting import check_protect
 from fedonce.privacy.settings import Privacy
 from fedonce.rounds.settings import as_rounds
 from fedonce.training.loop import pick_device
@@ -31,22 +30,19 @@ def check_parameters(given: Any, owner: str, task: str, privacy: Privacy) -> Non
         learners.make(learner, owner=owner)
     hostmodels.make(given.model, given.recipe, None, owner)
     encoding = codecs.find(given.bits, owner)
-    for most in values(given.bytes_per_row):
-        check_bytes_per_row(owner, most)
-        writing.check_bits(owner, encoding, most)
-    if given.bytes_total is not None and not isinstance(given.bytes_per_row, Mapping | None):
-        wanted = "left out, or by guest, beside bytes_total, which is shared out among all others"
-        raise parameter_error(owner, "bytes_per_row", wanted, given.bytes_per_row)
-    writing.check_bits(owner, encoding, given.bytes_total)
-    for name, limits in (("bytes_per_row", values(given.bytes_per_row)), ("bytes_total", [given.bytes_total])):
-        most = next((each for each in limits if each is not None), None)
-        if most is not None and (privacy.epsilon is not None or given.representation_noise or given.rounds):
-            wanted = "left out with noise, rounds or a privacy budget, whose values lie anywhere; give dim and bits"
-            raise parameter_error(owner, name, wanted, most)
+    anywhere = privacy.epsilon is not None or bool(given.representation_noise) or bool(given.rounds)
+    sharing.check_bytes(owner, encoding, given.bytes_per_row, given.bytes_total, anywhere)
+    others = vars(given) | {"epsilon": privacy.epsilon}
     for each in values(given.local_epsilon):
-        blurring.check_local(owner, each, encoding, **(vars(given) | {"epsilon": privacy.epsilon}))
-    if given.hints is not None and (privacy.epsilon is not None or given.rounds or any(values(given.local_epsilon))):
-        wanted = "None with rounds, local_epsilon or a privacy budget: what guests learn from hints is not priced there"
+        blurring.check_local(owner, each, encoding, **others)
+    for protection in values(given.protect):
+        check_protect(owner, protection, **others)
+    if given.hints is not None and (
+        privacy.epsilon is not None or given.rounds or any((*values(given.local_epsilon), *values(given.protect)))
+    ):
+        wanted = (
+            "None with rounds, protect, local_epsilon or a privacy budget, beside which guests cannot learn from hints"
+        )
         raise parameter_error(owner, "hints", wanted, given.hints)
     pick_device(given.device, owner)
 

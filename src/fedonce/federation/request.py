@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.errors import MessageError
+from fedonce.learners.names import is_protection
 from fedonce.messages.codecs import BITS
 from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.envelope import Refusal, is_name, pack, read_header, unpack
@@ -30,7 +31,7 @@ WHATS = ("learn", "represent", "align", "rounds")
 NAMINGS = ("hashed", "keyed", "agreed")
 KEYS = ("party", "version", "guest", "run", "what")
 _TEXTS = ("settings", "plan")  # travel as arrays of bytes: an envelope's header is short
-_WHERE_GIVEN = ("bytes_per_row", "local_epsilon")  # settings that are not in every request
+_WHERE_GIVEN = ("bytes_per_row", "local_epsilon", "protect")  # settings that are not in every request
 _ARRAYS = {*_TEXTS, "rows", "order", "points", "hints"}
 
 
@@ -46,7 +47,7 @@ class Request:
         "learn", "represent" (rows to be predicted), "align" (which rows do we share?) or "rounds" (train on together).
     version : str
         The host's version of fedonce; the guest's must be the same.
-    learner, dim, bits, epochs, noise, seed, bytes_per_row, local_epsilon
+    learner, dim, bits, epochs, noise, seed, bytes_per_row, local_epsilon, protect
         As for `Guest`, for "learn". `seed` None: the guest's own choice.
     columns : tuple of str, optional
         Columns of the guest to learn from; None: all that its policy allows.
@@ -95,6 +96,7 @@ class Request:
     bytes_per_row: float | None = None
     local_epsilon: float | None = None
     hints: bytes | None = field(default=None, repr=False)
+    protect: str | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -219,6 +221,8 @@ def _check_settings(settings: Any) -> None:
         raise ValueError(f"bytes_per_row must be a number from {LEAST_BYTES:g} to {MOST_BYTES:g}")
     if "local_epsilon" in settings and not is_epsilon(settings["local_epsilon"]):
         raise ValueError("local_epsilon must be an epsilon")
+    if "protect" in settings and not is_protection(settings["protect"]):
+        raise ValueError("protect must be a protection")
     if settings["bits"] not in BITS or not isinstance(settings["bits"], int):
         raise ValueError(f"bits must be one of {BITS}")
     noise = settings["noise"]

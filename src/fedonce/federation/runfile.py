@@ -65,13 +65,13 @@ class RunFile:
         Seconds without a sign of a guest after which it is asked again.
     min_guests : int
         Fewer answers are an error.
-    learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon
+    learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon, protect
         How guests learn, where `guest` says nothing else.
     bytes_total : float, optional
         Instead of `bytes_per_row`: bytes per row of all guests together, divided evenly among those without their own. No
         guest knows of another, and each sends one message, so none can tell what another leaves over.
     guest : dict by guest
-        What differs for a guest: of learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon, columns and rows.
+        What differs for a guest: of learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon, protect, columns and rows.
     seed : int
         Of host and guests; as `random_state` of an estimator.
     task : str, optional
@@ -113,6 +113,7 @@ class RunFile:
     noise: float = 0.0
     bytes_per_row: float | None = None
     local_epsilon: float | None = None
+    protect: str | None = None
     bytes_total: float | None = None
     guest: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     seed: int = 0

@@ -26,6 +26,7 @@ from fedonce.federation.tomlfile import (
     wrong,
 )
 from fedonce.hostmodels.names import HOST_MODELS
+from fedonce.learners.names import PROTECTION, is_protection
 from fedonce.messages.codecs import BITS
 from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.message_checks import LEAST_EPSILON, MOST_EPSILON
@@ -58,6 +59,7 @@ LEARNING = {
     "noise": number(0, below=1e6),
     "bytes_per_row": number(LEAST_BYTES, below=MOST_BYTES),
     "local_epsilon": number(LEAST_EPSILON, below=MOST_EPSILON),
+    "protect": Kind(PROTECTION, is_protection),
 }
 KEYS = {
     "run": NAME,
@@ -186,6 +188,20 @@ def _check_told(path: Path, content: Mapping[str, Any], others: dict[str, object
         )
 
 
+def _check_protected(path: Path, content: Mapping[str, Any], others: dict[str, object]) -> None:
+    """Refuse what has no place beside a protection."""
+    own = content.get("guest", {})
+    protected = [f"[guest.{name}]" for name in own if "protect" in own[name]]
+    protected += ["protect"] if "protect" in content else []
+    local = any("local_epsilon" in each for each in (content, *own.values()))
+    what = next((name for name, given in (others | {"a local epsilon": local}).items() if given), None)
+    if protected and what is not None:
+        raise InputError(
+            f"{path}: there is a protection ({protected[0]}), and {what}; protected rows are told by the number of a cell, and "
+            "by nothing else. Take one of them out."
+        )
+
+
 def bytes_left(content: Mapping[str, Any]) -> float:
     """Return the bytes per row of each guest without bytes of its own: an even part of what others leave of `bytes_total`."""
     own = [each["bytes_per_row"] for each in content.get("guest", {}).values() if "bytes_per_row" in each]
@@ -227,6 +243,7 @@ def check_together(path: Path, content: Mapping[str, Any]) -> None:
         )
     check_bytes_total(path, content)
     sized = lengths or "bytes_total" in content
+    _check_protected(path, content, {"noise": noisy, "rounds": rounds, "[budget]": budget})
     _check_told(path, content, {"noise": noisy, "rounds": rounds, "bytes per row": sized, "[budget]": budget})
     weighed = [name for name in ("weight", "class_weight") if name in content]
     if weighed and (rounds or budget):

@@ -81,7 +81,7 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
 
 def _new_guest(workplace: Workplace, request: Request, tables: GuestTables, reading: Reading) -> Guest:
     """Return a guest that is to learn as it is asked to."""
-    late = (request.noise, request.seed or 0, request.bytes_per_row, request.local_epsilon)
+    late = (request.noise, request.seed or 0, request.bytes_per_row, request.local_epsilon, request.protect)
     learning = Learning(request.run, request.learner, request.dim, request.bits, request.epochs, *late)
     plan = None if request.plan is None else Plan.from_text(request.plan)
     purse = None if plan is None else purse_of(plan, workplace.name)

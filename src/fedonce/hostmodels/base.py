@@ -49,11 +49,18 @@ class Examples:
     present: Rows
     target: NDArray[Any]  # positions of classes, or numbers
     weight: NDArray[np.float64] | None = None  # per row, of mean 1; None: all rows count alike
+    noisy: tuple[bool, ...] = ()  # per guest, whether its values were blurred before they left; empty: none were
 
     def take(self, rows: NDArray[np.intp]) -> Examples:
         """Return some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows], weight)
+        return Examples(self.own[rows], self.values[rows], self.present[rows], self.target[rows], weight, self.noisy)
+
+    @property
+    def alone(self) -> Examples:
+        """What the host has by itself: the same rows without any guest."""
+        nothing = np.zeros((len(self.own), 0), np.float32)
+        return replace(self, values=nothing, present=nothing, noisy=())
 
     @property
     def counted(self) -> Examples:

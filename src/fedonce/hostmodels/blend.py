@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from fedonce.training.stored import check_lengths, restored_settings
 PICKS = 20  # a weight is a number of these
 LEAST_CHANCE = 1e-7  # what a class that a model holds impossible still has: one row must not decide all
 MOST_MEMBERS = 8
+ALONE = ", own columns alone"  # of a model that was trained without guests, after its name
 
 
 @dataclass(eq=False)
@@ -29,7 +30,8 @@ class BlendModel(HostModel):
     """The weighted mean of several models' probabilities, or numbers.
 
     The weights are chosen on rows held back from the training, out of fold where rows are few: models are added one by one,
-    with replacement, as long as the loss on those rows falls (Caruana et al., 2004). A model of weight 0 is left out.
+    with replacement, as long as the loss on those rows falls (Caruana et al., 2004). A model of weight 0 is left out. Where
+    guests' values were blurred before they left, each model is also trained without guests: noise may cost more than it tells.
 
     Parameters
     ----------
@@ -44,6 +46,7 @@ class BlendModel(HostModel):
     weights_: tuple[float, ...] = field(default=(), init=False, repr=False)
     losses_: dict[str, float] = field(default_factory=dict, init=False, repr=False)  # on the rows held back
     held_: Held | None = field(default=None, init=False, repr=False)
+    alone_: tuple[bool, ...] = field(default=(), init=False, repr=False)  # which models were trained without guests
 
     def check(self, owner: str) -> None:
         """Raise where a model has no such name, or is a blend itself."""
@@ -76,8 +79,9 @@ class BlendModel(HostModel):
     @property
     def chosen(self) -> str:
         """The models with their weights, and the losses on the rows held back."""
-        kept = zip(self.members_, self.weights_, strict=True)
-        parts = " + ".join(each.name if weight == 1 else f"{weight:.2f} {each.name}" for each, weight in kept)
+        names = [f"{each.name}{ALONE if alone else ''}" for each, alone in zip(self.members_, self.alone_, strict=True)]
+        kept = zip(names, self.weights_, strict=True)
+        parts = " + ".join(name if weight == 1 else f"{weight:.2f} {name}" for name, weight in kept)
         losses = ", ".join(f"{name} {loss:.4g}" for name, loss in self.losses_.items())
         return f"{parts} (loss on rows held back: {losses})"
 
@@ -95,13 +99,19 @@ class BlendModel(HostModel):
         tried: dict[str, HostModel] = {}
         answers: dict[str, NDArray[np.float64]] = {}
         seeds: dict[str, int] = {}
-        for name in self.candidates(examples, n_outputs, device, tried):
-            outputs, seeds[name] = [], int(rng.integers(2**63))
-            for part in parts:
-                tried[name] = self._try(name, examples, part, dims, n_outputs, seeds[name], device)
-                rest = examples.take(part.held)
-                outputs.append(tried[name].outputs(rest.own, rest.values, rest.present, device))
-            answers[name] = as_answers(np.concatenate(outputs), n_outputs)
+        given: dict[str, tuple[Examples, Sequence[int]]] = {}
+        for model in self.candidates(examples, n_outputs, device, tried):
+            ways = {model: (examples, dims)}
+            if any(examples.noisy):
+                ways[f"{model}{ALONE}"] = (examples.alone, ())
+            for name, (rows, values) in ways.items():
+                outputs, seeds[name] = [], int(rng.integers(2**63))
+                for part in parts:
+                    tried[name] = self._try(model, rows, part, values, n_outputs, seeds[name], device)
+                    rest = rows.take(part.held)
+                    outputs.append(tried[name].outputs(rest.own, rest.values, rest.present, device))
+                answers[name] = as_answers(np.concatenate(outputs), n_outputs)
+            given |= ways
         goal = examples.take(np.concatenate([part.held for part in parts]))
         weights = choose_weights(answers, goal)
         self.losses_ = {name: mean_loss(each, goal) for name, each in answers.items()}
@@ -111,8 +121,9 @@ class BlendModel(HostModel):
         kept = [name for name in tried if weights[name]]
         history: list[Epoch] = []
         for name in kept:
-            history = tried[name].fit_all(examples, dims, n_outputs, np.random.default_rng(seeds[name]), device)
+            history = tried[name].fit_all(*given[name], n_outputs, np.random.default_rng(seeds[name]), device)
         self.members_, self.weights_ = tuple(tried[name] for name in kept), tuple(weights[name] for name in kept)
+        self.alone_ = tuple(name.endswith(ALONE) for name in kept)
         return history
 
     def _try(
@@ -134,7 +145,12 @@ class BlendModel(HostModel):
         """Return the weighted mean of what the models answer."""
         if not self.members_:
             raise InputError(f"This {type(self).__name__} has not been trained yet; call fit first.")
-        answers = [each.outputs(own, values, present, device) for each in self.members_]
+        answers = [
+            each.outputs(own, values[:, :0], present[:, :0], device)
+            if alone
+            else each.outputs(own, values, present, device)
+            for each, alone in zip(self.members_, self.alone_, strict=True)
+        ]
         if len(answers) == 1:
             return answers[0]
         weighted = zip(self.weights_, answers, strict=True)
@@ -142,7 +158,8 @@ class BlendModel(HostModel):
 
     def module(self) -> nn.Module:
         """Return the network of its one model, where no more than one has a weight."""
-        return self.members_[0].module() if len(self.members_) == 1 else super().module()
+        one = len(self.members_) == 1 and not self.alone_[0]
+        return self.members_[0].module() if one else super().module()
 
     def state(self) -> Tensors:
         """Return what each model learnt."""
@@ -150,13 +167,16 @@ class BlendModel(HostModel):
 
     def restore(self, tensors: Tensors, inputs: Inputs) -> None:
         """Give each model what it learnt."""
-        for i, each in enumerate(self.members_):
+        for i, (each, alone) in enumerate(zip(self.members_, self.alone_, strict=True)):
             own = {key.removeprefix(f"{i}."): value for key, value in tensors.items() if key.startswith(f"{i}.")}
-            each.restore(own, inputs)
+            each.restore(own, replace(inputs, dims=()) if alone else inputs)
 
     def to_json(self, owner: str) -> dict[str, Any]:
         """Return the settings, the models' own, their weights and their losses on the rows held back."""
-        members = [{"name": each.name, "content": each.to_json(owner)} for each in self.members_]
+        members = [
+            {"name": each.name, "content": each.to_json(owner), **({"alone": True} if alone else {})}
+            for each, alone in zip(self.members_, self.alone_, strict=True)
+        ]
         learnt = {"members": members, "weights": list(self.weights_), "losses": self.losses_}
         return super().to_json(owner) | learnt
 
@@ -167,11 +187,11 @@ class BlendModel(HostModel):
         made = cls(**restored_settings(content["settings"]))
         made.check(cls.__name__)
         members, weights = list(content["members"]), [float(each) for each in content["weights"]]
-        fits = 0 < len(members) == len(weights) <= MOST_MEMBERS and all(0 < each <= 1 for each in weights)
+        fits = 0 < len(members) == len(weights) <= 2 * MOST_MEMBERS and all(0 < each <= 1 for each in weights)
         if not fits or abs(sum(weights) - 1) > 1e-6:
             raise ValueError("its models and their weights do not belong together")
         made.members_ = tuple(_member(each, n_arrays) for each in members)
-        made.weights_ = tuple(weights)
+        made.weights_, made.alone_ = tuple(weights), tuple(each.get("alone") is True for each in members)
         made.losses_ = {str(name): float(loss) for name, loss in content["losses"].items()}
         return made
 

@@ -43,7 +43,7 @@ def joined(first: Examples, second: Examples) -> Examples:
         weight = np.concatenate([first.weight, second.weight])
     names = ("own", "values", "present", "target")
     own, values, present, target = (np.concatenate([getattr(first, name), getattr(second, name)]) for name in names)
-    return Examples(own, values, present, target, weight)
+    return Examples(own, values, present, target, weight, first.noisy)
 
 
 def repeated(examples: Examples, share: float, rng: np.random.Generator) -> Examples:

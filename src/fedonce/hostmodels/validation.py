@@ -111,11 +111,6 @@ def _fewer(part: Split, rng: np.random.Generator) -> Split:
     return replace(part, learn=np.sort(rng.permutation(part.learn)[:MOST_LEARNT]))
 
 
-def without_guests(examples: Examples) -> Examples:
-    """Return what the host has alone."""
-    return replace(examples, values=examples.values[:, :0], present=examples.present[:, :0])
-
-
 def judge(joint: Held, alone: Held | None, examples: Examples, spread: float, chosen: str = "") -> Validation:
     """Compare outputs for rows held back with their targets; `spread` is the unit of numbers."""
     goal = examples.take(joint.rows).counted

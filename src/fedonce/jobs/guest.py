@@ -293,6 +293,7 @@ def new_guest(
         reading=reading,
         bytes_per_row=learning.bytes_per_row,
         local_epsilon=learning.local_epsilon,
+        protect=learning.protect,
     )
 
 

@@ -55,6 +55,7 @@ class Learning:
     seed: int = 0
     bytes_per_row: float | None = None
     local_epsilon: float | None = None
+    protect: str | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA, projection
 from fedonce.messages.codecs.packing import estimate
 from fedonce.messages.codecs.steps import MOST_LAYERS, Steps, added_up
+from fedonce.privacy.noise import SecretRandom
 from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
 from fedonce.training.stored import added_later
@@ -60,6 +61,9 @@ class Cells(Learner):
     centres : bool
         Whether to send where cells are. If not, the message has their numbers alone, in their order along the first principal
         direction, in one layer.
+    shuffled : bool
+        Where numbers are sent: whether in an order by chance, which nobody knows, so that they say nothing of where cells are.
+        `random_state` does not fix it.
     bytes_per_row : float, optional
         Bytes that a row's values may take in the message, on average.
     """
@@ -72,6 +76,7 @@ class Cells(Learner):
     together: bool = False
     centres: bool = True
     bytes_per_row: float | None = added_later()
+    shuffled: bool | None = added_later()
     base_: Learner | None = field(default=None, init=False, repr=False)
     layers_: tuple[Layer, ...] = field(default=(), init=False, repr=False)
     dim_: int = field(default=0, init=False, repr=False)  # coordinates that are sent
@@ -87,6 +92,8 @@ class Cells(Learner):
             raise parameter_error(
                 "Cells", "layers", "1 where cells are sent by number alone (centres=False)", self.layers
             )
+        if self.shuffled and self.centres:
+            raise parameter_error("Cells", "shuffled", "false where it is sent where cells are (centres=True)", True)
         if self.bytes_per_row is not None and not self.bytes_per_row > 0:
             raise parameter_error("Cells", "bytes_per_row", "a number above 0", self.bytes_per_row)
 
@@ -108,6 +115,9 @@ class Cells(Learner):
             if layer is None:
                 break
             which = layer.which(left, before)
+            if self.shuffled:
+                layer = Layer(layer.centres[np.argsort(SecretRandom().uniforms(len(layer.centres)))])
+                which = layer.which(left, before)
             inside.append(which)
             self.layers_, self.dim_ = (*self.layers_, layer), self._coordinates(layer.centres, dim)
             left, before = left - layer.centres[which], layer.path(before, which)
@@ -155,7 +165,8 @@ class Cells(Learner):
         if self.centres:
             values = layer.centres[:, :sent]
             return values, Steps.between(values.min(axis=0), values.max(axis=0), LEVELS)
-        numbers = np.argsort(np.argsort(layer.centres[:, 0], kind="stable"))[:, None]
+        along = np.arange(len(layer.centres)) if self.shuffled else layer.centres[:, 0]
+        numbers = np.argsort(np.argsort(along, kind="stable"))[:, None]
         most = np.array([len(numbers) - 1], np.uint16)
         return numbers.astype(np.float32), Steps(np.zeros(1, np.float32), np.ones(1, np.float32), most)
 

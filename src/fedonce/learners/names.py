@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,3 +65,11 @@ UNREADABLE = tuple(name for name in OURS if not LEARNERS.facts(name).readable)
 def private_ones() -> str:
     """Return the learners that can keep a privacy budget, as a choice."""
     return LEARNERS.which("private")
+
+
+PROTECTION = '"cells:" and how many rows at least share a message, as in "cells:20"'
+
+
+def is_protection(given: object) -> bool:
+    """Tell whether it names a protection: what a guest does so that less can be read in its message."""
+    return isinstance(given, str) and re.fullmatch(r"cells:[1-9][0-9]{0,8}", given) is not None

@@ -134,6 +134,11 @@ class Representation:
         return self.codec.bits
 
     @property
+    def blurred(self) -> bool:
+        """Whether noise was put on the values, of either kind."""
+        return self.noise > 0 or self.local_epsilon is not None
+
+    @property
     def maker(self) -> str:
         """Digest of how the values were made: model, learner, dimension, codec, noise. It stays while the model does."""
         local = (

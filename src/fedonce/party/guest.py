@@ -26,6 +26,7 @@ from fedonce.party import blurring, hinting, saving, saving_guest, sending, stor
 from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
 from fedonce.party.presence import held_rows
+from fedonce.party.protecting import check_protect, protected
 from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
@@ -75,6 +76,8 @@ class Guest(GuestAttributes):
         and how finely each is rounded, is then chosen by what they are worth.
     local_epsilon : float, optional
         Epsilon with which each row is told, pure and whatever the row is (`fedonce.privacy.LocalEpsilon`).
+    protect : str, optional
+        "cells:20": 20 training rows or more share a message, which is a number in an order by chance (docs/leakage.md).
 
     Nothing of it can be assigned: `settings` is what it was given, `state` what it has learnt, and its attributes show both.
 
@@ -104,9 +107,13 @@ class Guest(GuestAttributes):
         reading: Reading | None = None,
         bytes_per_row: float | None = None,
         local_epsilon: float | None = None,
+        protect: str | None = None,
     ) -> None:
         encoding = codecs.find(bits, "Guest")
-        own = blurring.learner_for(learner, epochs, "Guest", bytes_per_row, local_epsilon, dim)
+        check_protect("Guest", protect, noise=noise, local_epsilon=local_epsilon, purse=purse is not None)
+        own = blurring.learner_for(
+            protected("Guest", learner, protect), epochs, "Guest", bytes_per_row, local_epsilon, dim
+        )
         check_bytes_per_row("Guest", bytes_per_row)
         writing.check_bits("Guest", encoding, bytes_per_row)
         late = (purse, public, naming, reading, bytes_per_row, local_epsilon)

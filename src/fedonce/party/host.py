@@ -66,10 +66,8 @@ class Host(HostAttributes):
         How its tables are read from files; kept with the model.
     known : sequence of str
         Guests of a model that is trained again, which may keep names that a new guest could not have.
-    validate : bool
-        Whether a training ends with scores on rows held back, of the model and of the host alone; not with a budget.
-    calibrate : bool or "auto"
-        Whether probabilities are calibrated by those rows; "auto": where it helps.
+    validate, calibrate : bool
+        Whether rows held back score the model and the host alone, and calibrate probabilities ("auto": where that helps).
 
     Nothing of it can be assigned: `settings` is what it was given, `state` what its training made; attributes show both.
 
@@ -209,7 +207,8 @@ class Host(HostAttributes):
         self._check_delta(own.n_rows)
         self._compose(messages)
         preparation = copy.copy(self.preparation).fit(own)
-        examples = Examples(preparation.transform(own), values, present, targets.values)
+        noisy = tuple(message.blurred for message in messages)
+        examples = Examples(preparation.transform(own), values, present, targets.values, None, noisy)
         trained = HostState(
             preparation,
             matching.forms,

@@ -14,7 +14,7 @@ from fedonce.errors import InputError
 from fedonce.hostmodels import Examples, HostModel
 from fedonce.hostmodels.base import Held
 from fedonce.hostmodels.calibration import helps, temperature
-from fedonce.hostmodels.validation import hold_out, judge, without_guests
+from fedonce.hostmodels.validation import hold_out, judge
 from fedonce.party.host_state import HostSettings, HostState
 from fedonce.training.randomness import party_generator
 
@@ -65,8 +65,7 @@ def _alone(
     device: torch.device,
 ) -> Held:
     """Train models of the host's own columns without the same rows."""
-    own = without_guests(examples)
-    return hold_out(model, own, [], trained.n_outputs, rng, device, joint.splits)
+    return hold_out(model, examples.alone, [], trained.n_outputs, rng, device, joint.splits)
 
 
 def check_weights(weight: Any, n_rows: int, private: bool, rounds: bool) -> NDArray[np.float64] | None:

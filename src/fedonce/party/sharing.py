@@ -13,10 +13,32 @@ import numpy as np
 from fedonce.data.table import Table
 from fedonce.errors import parameter_error
 from fedonce.learners import PCA, Cooccurrence
+from fedonce.messages.codecs import Codec
 from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES, SAMPLE, shared_out
+from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest import Guest
+from fedonce.party.parameters import ByGuest, values
+from fedonce.party.writing import check_bits
 from fedonce.training.loop import Rows, pick_device
 from fedonce.training.randomness import party_generator
+
+
+def check_bytes(
+    owner: str, encoding: type[Codec], per_row: ByGuest[float | None], total: float | None, anywhere: bool
+) -> None:
+    """Raise where bytes per row cannot be meant, or have no place beside the rest; `anywhere`: values may lie anywhere."""
+    for given in values(per_row):
+        check_bytes_per_row(owner, given)
+        check_bits(owner, encoding, given)
+    if total is not None and not isinstance(per_row, Mapping | None):
+        wanted = "left out, or by guest, beside bytes_total, which is shared out among all others"
+        raise parameter_error(owner, "bytes_per_row", wanted, per_row)
+    check_bits(owner, encoding, total)
+    for name, limits in (("bytes_per_row", values(per_row)), ("bytes_total", [total])):
+        most = next((each for each in limits if each is not None), None)
+        if most is not None and anywhere:
+            wanted = "left out with noise, rounds or a privacy budget, whose values lie anywhere; give dim and bits"
+            raise parameter_error(owner, name, wanted, most)
 
 
 def check_bytes_total(owner: str, total: object, own: Mapping[str, float], guests: int) -> float:

@@ -3,8 +3,7 @@
 The manifest names every other file with its size and sha256, and every other file's name holds its own digest. Saving writes new
 files beside the old ones and then replaces the manifest, in one rename: whoever reads, and whatever happens, there is the
 old model or the new one, whole. One process at a time saves: it has the folder locked (`alone`), and a command that reads a model
-in order to save another in its place has it locked from the reading on. Readers lock nothing: they read once more where a
-saving came between.
+in order to save another in its place has it locked from the reading on. Readers lock nothing: they read once more if need be.
 
 A file that leaves the house, a guest's message, stands in the folder under a name that people look for. The manifest has its
 digest, so that the one rename decides on it, too. Before the rename the old one is moved aside, to message-DIGEST.fedonce, where
@@ -40,9 +39,10 @@ CODED = 4  # of a guest whose messages are coded: a program that does not know h
 OWN_TREES = 5  # of a host with trees of own columns: one that does not know them would predict other numbers for gaps
 LOCAL = 6  # of a guest that tells rows with an epsilon: one that does not know of it would send them as they are
 HINTED = 7  # of a guest that learnt with hints: its messages say so
-READABLE = range(1, HINTED + 1)  # 1: without the files that leave
+ALONE = 8  # of a host with models without guests: one that does not know of these would ask them with guests
+READABLE = range(1, ALONE + 1)  # 1: without the files that leave
 MANIFEST = "manifest.json"
-MANIFEST_LIMIT = 2**24  # bytes; a line per message, and 16 MiB are some fifty thousand of them
+MANIFEST_LIMIT = 2**24  # bytes; a line per message: some fifty thousand of them
 _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
 _UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?")  # of a killed process
 _LEAVES = re.compile(r"(?!\.)[\w.-]{1,100}\.fedonce")  # names of files that leave
@@ -72,6 +72,7 @@ class Stored:
             OWN_TREES: self.kind == "host" and any(name.rpartition(".")[2] == "own_share" for name in self.weights),
             LOCAL: "noise.key" in self.weights,
             HINTED: "hints" in self.settings,
+            ALONE: any("alone" in each for each in self.settings.get("members", ())),
         }
         return max([VERSION, *(version for version, needs in needed.items() if needs)])
 
