@@ -24,3 +24,18 @@ def _row(group: Sequence[Line], epsilons: Sequence[float]) -> list[str]:
     runs += [pick(group, method=method) for method in OTHERS.values()]
     sent = f"{look(ours[0], 'dim')} x {look(ours[0], 'bits')} bits" if ours else "-"
     return [title(group[0]), sent, *(f"{mean_cell(each)} ({len(each)})" if each else "-" for each in runs)]
+
+
+def shares_table() -> str:
+    """Return what comes of a share of values by hints on tables, on validation rows."""
+    lines = results("hint_shares")
+    shares = order(lines, "hint_share")
+    head = ["data (parties)", "no hints", *(f"{each:g} of the values" for each in shares)]
+    groups = by_data(lines).values()
+    return table(
+        head, [[title(group[0]), *(mean_cell(_of_share(group, each)) for each in (None, *shares))] for group in groups]
+    )
+
+
+def _of_share(group: Sequence[Line], share: float | None) -> list[Line]:
+    return [line for line in group if look(line, "hint_share") == share]

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.experiment import load
-from benchmarks.report import choices, few_bytes, host_models, leakage, private, speed, whoever
+from benchmarks.report import choices, few_bytes, hints, host_models, leakage, private, speed, whoever
 from benchmarks.report.communication import summary
 from benchmarks.report.datasets import COMBINE, OURS, SOLO, datasets_table, splits_table
 from benchmarks.report.figures import TITLES, Line, better, look, mean_cell, pick, results, table, title
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("learners", "datasets", "leakage", "why-pca", "why-random")
+PAGES = ("learners", "datasets", "hints", "leakage", "why-pca", "why-random")
 FILES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
 
 
@@ -107,6 +107,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "cells": cells_table,
     "strongest": host_models.strongest,
     "few": few_bytes.summary,
+    "hints": hints.section,
+    "hint-shares": hints.shares_table,
     "whoever": whoever.section,
     "leakage": leakage.section,
     "datasets": datasets_table,

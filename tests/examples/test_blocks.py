@@ -22,7 +22,8 @@ BY_TESTS = {
         f"{DOCS}.test_presets_and_embeddings",
     ],
     "host-models": [f"{DOCS}.test_own_host_model"],
-    "leakage": [f"{DOCS}.test_what_leaks_and_an_attack_of_ones_own"] * 2,
+    "hints": [f"{DOCS}.test_hints"] * 4,
+    "leakage": [f"{DOCS}.test_what_leaks_and_an_attack_of_ones_own"] * 3,
     "learners": [
         f"{DOCS}.test_own_learner",
         f"{DOCS}.test_own_network",

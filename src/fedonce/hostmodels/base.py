@@ -42,6 +42,8 @@ class Examples:
         Positions of classes, or numbers.
     weight : array of shape (n,), optional
         How much each row counts, of mean 1. None: all alike.
+    noisy : tuple of bool
+        For each guest, whether its values were blurred before they left; empty: none were.
     """
 
     own: Rows

@@ -40,7 +40,7 @@ class Learning:
     ----------
     run : str
         Name of the training.
-    learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon
+    learner, dim, bits, epochs, noise, bytes_per_row, local_epsilon, protect
         As for `Guest`.
     seed : int
         As `random_state` of an estimator.
