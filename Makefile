@@ -83,7 +83,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.host_fit
 	$(BIN)/python -m benchmarks.speed.federation
 
-# The tables of the README and of docs/: many hours, less where results are there already; images want a GPU. Needs FEDONCE_DATA.
+# The tables of README.md and docs/: many hours, less where results are there already; images want a GPU. Needs FEDONCE_DATA.
 results: $(VENV)/.bench
 	for name in digits learners datasets overlap; do $(BIN)/python -m benchmarks.run $$name || exit 1; done
 	$(BIN)/python -m benchmarks.speed.federation_simulator

@@ -135,6 +135,5 @@ def test_containers_run_commands_that_exist():
     image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", image, re.MULTILINE):
         assert all((ROOT / name).exists() for name in copied.split())
-    assert {name for name in re.search(r"ARG EXTRAS=(\S+)", image)[1].split(",")} <= set(
-        PROJECT["optional-dependencies"]
-    )
+    extras = re.search(r"ARG EXTRAS=(\S+)", image)[1].split(",")
+    assert set(extras) <= set(PROJECT["optional-dependencies"])

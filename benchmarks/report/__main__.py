@@ -3,7 +3,7 @@
     python -m benchmarks.report [--out docs]
 
 Writes results.md and the pictures in results/ to the folder. (`python -m benchmarks.report.tables --write`: the tables of
-README.md, docs/learners.md and docs/datasets.md.)
+README.md and docs/.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Speed and memory in the README, as `make bench` last measured them."""
+"""Speed and memory in docs/speed.md, as `make bench` last measured them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Markdown tables of README.md, docs/learners.md and docs/datasets.md, from benchmarks/results.
+"""The Markdown tables of README.md and of the pages in docs/, from benchmarks/results.
 
     python -m benchmarks.report.tables [--write]
 
@@ -20,7 +20,7 @@ from benchmarks.report.datasets import COMBINE, OURS, SOLO, datasets_table, spli
 from benchmarks.report.figures import TITLES, Line, better, look, mean_cell, pick, results, table, title
 
 ROOT = Path(__file__).parents[2]
-FILES = (ROOT / "README.md", ROOT / "docs" / "learners.md", ROOT / "docs" / "datasets.md")
+FILES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def digits_table() -> str:
@@ -104,6 +104,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "parties": parties_table,
     "validation": learners_table,
     "cells": cells_table,
+    "front": host_models.front,
     "strongest": host_models.strongest,
     "few": few_bytes.summary,
     "whoever": whoever.section,
@@ -131,7 +132,9 @@ def main() -> None:
         print("\n\n".join(tables.values()))
         return
     for path in FILES:
-        path.write_text(filled(path.read_text(), tables))
+        text = path.read_text(encoding="utf-8")
+        if (new := filled(text, tables)) != text:
+            path.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":
