@@ -2,9 +2,9 @@
 
     python -m benchmarks.speed.installing [--extras report] [--find-links FOLDER]
 
-Each time into a new environment in a temporary folder, with constraints.txt. It needs uv, a package index and 4 GB of disk. torch is
-what the index gives: on Linux set PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu (and UV_TORCH_BACKEND=cpu), or name a
-folder with the wheel of its CPU build.
+Each time into a new environment in a temporary folder, with constraints.txt. It needs uv, a package index and 4 GB of disk.
+torch is what the index gives: on Linux set PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu and UV_TORCH_BACKEND=cpu,
+or name a folder with the wheel of its CPU build.
 """
 
 from __future__ import annotations
