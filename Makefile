@@ -67,7 +67,7 @@ test-oldest: $(VENV)/bin/python
 	$(BIN)/uv venv --quiet --clear .venv-oldest
 	$(BIN)/uv pip install --quiet --python .venv-oldest --resolution lowest-direct '.[$(OLDEST)]' 'pytest>=8.4' 'hypothesis>=6.100' 'pandas>=2.2.2' 'polars>=1.0'
 	OMP_NUM_THREADS=1 .venv-oldest/bin/python examples/quickstart.py
-	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -m "not federation" tests/test_golden.py tests/messages tests/data tests/engine tests/rows tests/learners tests/hostmodels tests/cli
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -m "not federation" tests/test_golden.py tests/messages tests/data tests/engine tests/export tests/rows tests/learners tests/hostmodels tests/cli
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.nat
