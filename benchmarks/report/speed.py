@@ -46,6 +46,16 @@ def files_lines() -> list[str]:
     ]
 
 
+def installing_table() -> str:
+    """Return how long an installation takes by pip and by uv, and how much room."""
+    found = _stored("installing")
+    rows = ["| | from nothing | again, from the cache | on disk |", "|---|---|---|---|"]
+    for tool in ("pip", "uv"):
+        first, again = found[f"{tool}, first"], found[f"{tool}, again"]
+        rows.append(f"| {tool} | {first['seconds']:.0f} s | {again['seconds']:.0f} s | {first['megabytes']:,.0f} MB |")
+    return "\n".join(rows)
+
+
 def _readers(found: list[dict]) -> str:
     told = [
         f"{row['library']} {row['seconds']:.1f} s, {row['peak'] / 2**20:.0f} MiB ({row['file'].replace('csv', 'CSV')})"
