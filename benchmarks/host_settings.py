@@ -4,7 +4,7 @@
     python -m benchmarks.host_settings try FOLDER [--only trees,tabm] [--cases covtype] [--device cuda] [--jobs 2]
     python -m benchmarks.host_settings table FOLDER                     mean scores of each, and of the best pairs
 
-Guests learn by "auto", with as many bytes as in the README's table, from four fifths of the training rows; the other fifth is
+Guests learn by "auto", with as many bytes as in docs/tables.md, from four fifths of the training rows; the other fifth is
 for the scores: accuracy in per cent, or root mean squared error in units of the labels' spread. `try` keeps each model's
 answers in FOLDER, so that `table` can blend them; it needs no data set. UJIIndoorLoc is exported for the first seed alone.
 """

@@ -156,7 +156,7 @@ def cifar10() -> str:
 
 
 def summary() -> str:
-    """Return the README's table: one host, the rivals beside, and what SplitNN would have to send."""
+    """Return the short table: one host, the rivals beside, and what SplitNN would have to send."""
     methods = ("Solo", "FedOnce", "SplitNN-Comm", "SplitNN", "SecureBoost", "Combine")
     curves = by_data([*results("communication"), *results("cifar10")])
     rows = []

@@ -1,4 +1,4 @@
-"""The README's table of the paper's data sets, and its errors split by split."""
+"""The table of the paper's data sets, and its errors split by split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Host models: the report's section, and the README's table of the strongest models on each side."""
+"""Host models: the report's section, and the tables of the strongest models on each side, in full and for the README."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _mean(runs: Sequence[Mapping[str, Any]], name: str) -> float:
 
 
 def strongest() -> str:
-    """Return the README's table: the default model of Solo, FedOnce and Combine, and the best SplitNN, on the same splits."""
+    """Return the default model of Solo, FedOnce and Combine beside the best SplitNN, on the same splits."""
     head = [
         "data (parties)",
         "on",
@@ -72,6 +72,16 @@ def strongest() -> str:
     ]
     found = [_comparison(group) for group in _by_data_and_device()]
     return table(head, [_compared(runs) for runs in found if runs[OURS]])
+
+
+def front() -> str:
+    """Return the README's table: the same on CPUs, in six columns, where SplitNN was measured."""
+    rows = []
+    for runs in (_comparison(group) for group in _by_data_and_device()):
+        if runs[OURS] and _best_split(runs) and not on_gpu(runs[OURS][0]):
+            name, _, sent, *scores, split, times, _ = _compared(runs)
+            rows.append([name, sent, *scores, f"{split.rpartition(' (')[0]} ({times} x)"])
+    return table(["data (parties)", "bytes per row and guest", "Solo", "FedOnce", "Combine", "SplitNN"], rows)
 
 
 def _comparison(group: Sequence[Line]) -> Runs:

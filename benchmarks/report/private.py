@@ -88,7 +88,7 @@ def _goal(group: Sequence[Line], data: str, epsilon: float, metric: str) -> list
 
 
 def summary() -> str:
-    """Return the README's table: the worst host at each budget, and what the paper prints for its own."""
+    """Return the short table: the worst host at each budget, and what the paper prints for its own."""
     budgets, rows = (2, 4, 8), []
     for group in by_data(line for line in results("private") if look(line, "learner") is None).values():
         metric = group[0]["metric"]

@@ -1,4 +1,4 @@
-"""Speed and memory in the README, as `make bench` last measured them."""
+"""Speed and memory in docs/speed.md, as `make bench` last measured them."""
 
 from __future__ import annotations
 
@@ -44,6 +44,16 @@ def files_lines() -> list[str]:
         f"library's own calls; {sizes}.",
         f"- Reading 1,000,000 rows x 50 columns: {_readers(readers)}.",
     ]
+
+
+def installing_table() -> str:
+    """Return how long an installation takes by pip and by uv, and how much room."""
+    found = _stored("installing")
+    rows = ["| | from nothing | again, from the cache | on disk |", "|---|---|---|---|"]
+    for tool in ("pip", "uv"):
+        first, again = found[f"{tool}, first"], found[f"{tool}, again"]
+        rows.append(f"| {tool} | {first['seconds']:.0f} s | {again['seconds']:.0f} s | {first['megabytes']:,.0f} MB |")
+    return "\n".join(rows)
 
 
 def _readers(found: list[dict]) -> str:

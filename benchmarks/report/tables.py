@@ -1,4 +1,4 @@
-"""The Markdown tables of README.md and of pages in docs/, from benchmarks/results.
+"""The Markdown tables of README.md and of the pages in docs/, from benchmarks/results.
 
     python -m benchmarks.report.tables [--write]
 
@@ -20,8 +20,7 @@ from benchmarks.report.datasets import COMBINE, OURS, SOLO, datasets_table, spli
 from benchmarks.report.figures import TITLES, Line, better, look, mean_cell, pick, results, table, title
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("learners", "datasets", "hints", "leakage", "why-pca", "why-random")
-FILES = (ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in PAGES))
+FILES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def digits_table() -> str:
@@ -102,9 +101,11 @@ def _wins(ways: dict[str, list[Line]]) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "digits": digits_table,
     "bench": speed.bench_table,
+    "installing": speed.installing_table,
     "parties": parties_table,
     "validation": learners_table,
     "cells": cells_table,
+    "front": host_models.front,
     "strongest": host_models.strongest,
     "few": few_bytes.summary,
     "hints": hints.section,
@@ -137,7 +138,9 @@ def main() -> None:
         print("\n\n".join(tables.values()))
         return
     for path in FILES:
-        path.write_text(filled(path.read_text(), tables))
+        text = path.read_text(encoding="utf-8")
+        if (new := filled(text, tables)) != text:
+            path.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -178,7 +178,9 @@ def test_dates_too_far_away_are_refused_and_never_other_dates(unit):
 
 
 @pytest.mark.parametrize("values", [[10**400] * 3, [10**400] * 3 + ["x"], [-(10**5000), 1.5], [10**5000, "x"]])
-@pytest.mark.parametrize("form", [lambda v: pd.DataFrame({0: v}), lambda v: np.array([[each] for each in v], object)])
+@pytest.mark.parametrize(
+    "form", [lambda v: pd.DataFrame({0: v}, dtype=object), lambda v: np.array([[each] for each in v], object)]
+)
 def test_whole_numbers_that_are_no_floats_are_refused(values, form):
     with pytest.raises(
         InputError, match=r"^Column 0 has a whole number beyond 1\.8e308, .*; divide the column"

@@ -147,6 +147,24 @@ def test_attacks_are_described_as_they_are():
         assert line.endswith("| quick |") == built_in.facts.quick
 
 
+def test_using_it_from_python():
+    settings, whole = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "using.md").read_text(), re.DOTALL)
+    made = values(settings)
+    assert len(made) == 17
+    X, y = make_table()
+    for model in (made[5], made[6], made[8]):
+        assert (
+            model.set_params(parties=3, model="linear", random_state=0, epochs=1, n_jobs=None).fit(X, y).score(X, y)
+            > 0.5
+        )
+    names: dict = {}
+    exec(whole.replace("random_state=0", "random_state=0, model='linear'"), names)
+    model = names["model"]
+    assert model.traffic_.messages == 2
+    assert model.overlap_["shop"] == pytest.approx(names["has_row"].mean())
+    assert model.prediction_traffic_ is not None
+
+
 DATASETS = (ROOT / "docs" / "datasets.md").read_text()
 
 

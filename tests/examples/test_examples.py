@@ -1,27 +1,58 @@
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+import typer.main
 from sklearn.datasets import load_wine
 
 from fedonce import FedOnceClassifier
+from fedonce.cli.entry import app
 from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def run(name):
-    return subprocess.run([sys.executable, ROOT / "examples" / name], capture_output=True, text=True, check=True).stdout
+    """Run an example and return what it prints; it warns of nothing."""
+    ended = subprocess.run([sys.executable, ROOT / "examples" / name], capture_output=True, text=True, check=True)
+    assert ended.stderr == ""
+    return ended.stdout
 
 
 def test_quickstart_prints_what_the_readme_shows():
-    printed = run("quickstart.py")
-    readme = (ROOT / "README.md").read_text()
-    assert (ROOT / "examples" / "quickstart.py").read_text().split("\n", 2)[2].strip() in readme
-    lines = printed.splitlines()
-    assert float(lines[0].split()[-1]) < float(lines[1].split()[-1])
-    assert lines[2] in readme  # bytes are exact; accuracies may differ in the last digit between machines
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    assert (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8").split("\n", 2)[2] == code
+    told = [line for line in run("quickstart.py").splitlines() if line]
+    figures = re.compile(r"\d*\.\d+")
+    assert [figures.sub("#", line) for line in told] == [figures.sub("#", line) for line in shown.splitlines()]
+    assert (
+        told[1] == shown.splitlines()[1]
+    )  # bytes are exact; accuracies may differ in the last digits between machines
+    both = [[float(figure) for figure in figures.findall(line)] for line in (told[2], shown.splitlines()[2])]
+    assert both[0] == pytest.approx(both[1], abs=0.02)
+    assert both[0][0] > both[0][2]  # with the lab, and the hospital alone
+
+
+def test_the_readme_is_short_and_its_tables_are_narrow():
+    assert len(README.encode()) <= 8000
+    assert max(line.count("|") - 1 for line in README.splitlines() if line.startswith("|")) <= 6
+
+
+def test_the_commands_of_the_readme_have_the_options_that_it_shows():
+    lines = re.findall(r"^fedonce (?!demo|doctor)(.*)$", README, re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        command, (_, name, *given) = typer.main.get_command(app), ["fedonce", *shlex.split(line, comments=True)]
+        group = command.commands[name]
+        group.commands[given[0]].make_context(given[0], given[1:], resilient_parsing=True)
+        known = {option for parameter in group.commands[given[0]].params for option in parameter.opts}
+        assert {word for word in given if word.startswith("--")} <= known
 
 
 def test_by_hand_imports_nothing_of_ours():

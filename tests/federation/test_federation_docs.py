@@ -64,11 +64,19 @@ def test_the_run_file_of_the_tutorial_can_be_read(tmp_path):
     assert list(run.guests) == ["shop"]
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "docs" / "federation.md"], ids=lambda path: path.name)
-def test_commands_have_the_options_that_are_shown(path):
+def test_the_run_file_of_the_containers_can_be_read(tmp_path):
+    (text,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "containers.md").read_text(), re.DOTALL)
+    (tmp_path / "run.toml").write_text(text)
+    run = RunFile.read(tmp_path / "run.toml")
+    assert (str(run.kit), list(run.guests)) == ("/kit", ["shop", "utility"])
+
+
+@pytest.mark.parametrize("name", ["federation", "containers"])
+def test_commands_have_the_options_that_are_shown(name):
     group = typer.main.get_command(app).commands["federation"]
-    lines = re.findall(r"^(?:ExecStart=\S*/)?(fedonce federation .*)$", path.read_text(), re.MULTILINE)
-    assert len(lines) >= 5
+    page = (ROOT / "docs" / f"{name}.md").read_text()
+    lines = re.findall(r"^(?:ExecStart=\S*/|docker compose exec bank )?(fedonce federation .*)$", page, re.MULTILINE)
+    assert len(lines) >= 2
     for line in lines:
         words = shlex.split(line, comments=True)
         command = group.commands[words[2]]

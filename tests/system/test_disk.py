@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from fedonce import InputError, MessageError
+from fedonce.system import locks
 from fedonce.system.disk import check_is_file, make_folder, open_file, whole_file, write_file, write_pair
 
 # A file may grow to 4096 bytes: writing more fails with a real error, as on a full disk.
@@ -130,6 +131,33 @@ def test_a_pair_is_never_of_two_times(tmp_path, monkeypatch):
         write_pair(kept, b"2", shown, b"2")
     assert kept.read_bytes() == b"2"
     assert os.listdir(tmp_path) == ["kept"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="shows which files are open on Linux alone")
+def test_where_nothing_is_locked_a_file_is_closed_before_it_is_renamed(tmp_path, monkeypatch):
+    """As on Windows: no fcntl, and a file that is open cannot be renamed."""
+    renamed, replace = [], os.replace
+
+    def refuse_open_files(source, target):
+        held = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+        if os.path.realpath(source) in held:
+            raise PermissionError(13, "The process cannot access the file because it is being used by another process")
+        renamed.append(os.path.basename(target))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refuse_open_files)
+    with pytest.raises(InputError, match="being used by another process"):
+        write_file(tmp_path / "locked", b"1")
+    monkeypatch.setattr(locks, "fcntl", None)
+    write_file(tmp_path / "x", b"1")
+    write_file(tmp_path / "x", b"2", private=True)
+    write_pair(tmp_path / "kept", b"k", tmp_path / "shown", b"s")
+    assert renamed == ["x", "x", "kept", "shown"]
+    assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == {
+        "x": b"2",
+        "kept": b"k",
+        "shown": b"s",
+    }
 
 
 def things(folder):

@@ -131,3 +131,14 @@ def test_what_needs_a_lock_is_not_done_where_there_is_none(tmp_path, monkeypatch
     monkeypatch.setattr(locks, "try_lock", lambda descriptor: None)
     with pytest.raises(OSError, match="cannot be locked"), hold(tmp_path / "lock"):
         pytest.fail("it must not come to this")
+
+
+def test_where_there_is_no_flock_nothing_is_locked_and_folders_are_not_opened(tmp_path, monkeypatch):
+    """As on Windows: no fcntl, and `os.open` refuses folders."""
+    monkeypatch.setattr(locks, "fcntl", None)
+    monkeypatch.setattr(os, "open", lambda *given: pytest.fail("Windows does not open a folder"))
+    with only_one(tmp_path / "model", pytest.fail), only_one(tmp_path / "model"), if_free(tmp_path / "model") as free:
+        assert free
+        assert (tmp_path / "model").is_dir()
+    with pytest.raises(OSError, match="cannot be locked"), hold(tmp_path / "lock"):
+        pytest.fail("two who count must not both do so")

@@ -59,7 +59,7 @@ def write_pair(kept: Path, kept_data: bytes, shown: Path, shown_data: bytes) -> 
 def whole_file(path: Path, private: bool = False) -> Iterator[Path]:
     """Give an empty file to write to, which becomes `path` at the end; what fails leaves `path` as it was, and nothing else."""
     clear_left_overs(path)
-    temporary, descriptor = _temporary(path)
+    temporary, lock = _temporary(path)
     try:
         yield temporary
         with temporary.open("rb+") as file:
@@ -71,14 +71,20 @@ def whole_file(path: Path, private: bool = False) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
         raise
     finally:
-        os.close(descriptor)
+        if lock is not None:
+            os.close(lock)
 
 
-def _temporary(path: Path) -> tuple[Path, int]:
-    """Make an empty file beside `path`, of mode 0600, and lock it."""
+def _temporary(path: Path) -> tuple[Path, int | None]:
+    """Make an empty file beside `path`, of mode 0600, and lock it: the descriptor is the lock.
+
+    Where files cannot be locked there is none: Windows does not rename a file that is open.
+    """
     while True:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:50]}.", suffix=PART)
-        try_lock(descriptor)
+        if try_lock(descriptor) is None:
+            os.close(descriptor)
+            return Path(name), None
         if os.fstat(descriptor).st_nlink:  # nobody took it for a left-over before it was locked
             return Path(name), descriptor
         os.close(descriptor)

@@ -2,21 +2,22 @@
 
 A lock is `flock` of an open file or folder. It needs no file of its own, nothing is left behind by a process that is killed, and
 two threads exclude each other as two processes do. Where there is no `flock` (Windows, some network file systems), nothing
-is locked, and what `hold` guards is not done.
+is locked, and what `hold` guards is not done: two commands that change the same model at once are then the user's to avoid.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-if sys.platform != "win32":
+try:
     import fcntl
+except ImportError:  # Windows, which does not open folders as files, either
+    fcntl = None  # type: ignore[assignment]
 
 Tell = Callable[[str], None]
 PAUSE = 0.5  # seconds between two tries for a file that somebody else holds
@@ -25,7 +26,7 @@ _ours: ContextVar[frozenset[tuple[int, int]]] = ContextVar("locks", default=froz
 
 def try_lock(descriptor: int) -> bool | None:
     """Lock an open file for oneself, without waiting: whether that worked; None where files cannot be locked."""
-    if sys.platform == "win32":
+    if fcntl is None:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +43,9 @@ def only_one(folder: Path, tell: Tell = lambda line: None) -> Iterator[None]:
 
     Whoever has it already, further up, has it. Raises OSError where the folder cannot be made or opened.
     """
-    if _is_ours(folder):
+    if fcntl is None:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    if fcntl is None or _is_ours(folder):
         yield
         return
     descriptor = _locked(folder, tell)
@@ -57,7 +60,7 @@ def only_one(folder: Path, tell: Tell = lambda line: None) -> Iterator[None]:
 @contextmanager
 def if_free(folder: Path) -> Iterator[bool]:
     """Have a folder to oneself if nobody else has it; tell whether it is so."""
-    if _is_ours(folder):
+    if fcntl is None or _is_ours(folder):
         yield True
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -74,7 +77,7 @@ def hold(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None
     `waiting` is called at every try that fails, and may raise to end the waiting. Raises OSError where files cannot be locked:
     two who count must not both do so.
     """
-    with path.open("w") as file:
+    with path.open("w", encoding="utf-8") as file:
         while not (taken := try_lock(file.fileno())):
             if taken is None:
                 raise OSError(f"{path} cannot be locked; keep it on a file system that has locks (flock).")
@@ -108,15 +111,14 @@ def _locked(folder: Path, tell: Tell) -> int:
 def _wait(descriptor: int, folder: Path, tell: Tell) -> None:
     if try_lock(descriptor) is False:
         tell(f"waiting for {_holder(descriptor)}, which has {folder} to itself")
-        if sys.platform != "win32":
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _holder(descriptor: int) -> str:
     """Return who has the lock, where the system tells (Linux)."""
     inode = str(os.fstat(descriptor).st_ino)
     with suppress(OSError, ValueError):
-        for line in Path("/proc/locks").read_text().splitlines():
+        for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines():
             words = line.split()
             if "FLOCK" in words and "->" not in words and words[5].rpartition(":")[2] == inode and int(words[4]) > 0:
                 return f"process {words[4]}"

@@ -53,5 +53,5 @@ def machine_memory() -> int:
     with suppress(OSError, ValueError, AttributeError):  # not every system says so
         found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with suppress(OSError, ValueError):  # "max" where there is no limit
-        found.append(int(_CONTAINER.read_text()))
+        found.append(int(_CONTAINER.read_text(encoding="utf-8")))
     return min((each for each in found if each > 0), default=UNKNOWN_MEMORY)

@@ -222,7 +222,7 @@ def _make_host(made: Path, state: Path, server: str, kit: Kit) -> None:
     hardening.strip(kit.admin)
     kit.harden()
     kit.authority.parent.mkdir()
-    content = json.loads(state.read_text())
+    content = json.loads(state.read_text(encoding="utf-8"))
     # Only the authority itself: the guests' private keys are theirs alone.
     authority = {key: content[key] for key in ("root_cert", "root_pri_key")}
     write_file(kit.authority, json.dumps(authority).encode(), private=True)
