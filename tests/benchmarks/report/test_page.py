@@ -25,7 +25,7 @@ def test_every_experiment_has_its_section_and_every_picture_is_there():
         "learners",
         "noisy_hosts",
         "overlap",
-    }  # of docs/tables.md, docs/speed.md, docs/learners.md, docs/host-models.md, docs/message.md, docs/hints.md and docs/datasets.md
+    }  # of other pages in docs/
     assert set(page.SECTIONS) | tables == {path.stem for path in FOLDER.glob("*.toml")}
     text = page.report()
     pictures = re.findall(r"\]\((results/[^)]+\.png)\)", text)
