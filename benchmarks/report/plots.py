@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
@@ -283,11 +284,15 @@ def private_budgets(folder: Path) -> None:
 def leakage_points(folder: Path) -> None:
     """Draw each message of a data set: how good the model is, against what of the worst column is read by who knows no row."""
     groups = list(by_data(results("leakage")).values())
+    kinds: dict[str, int] = {}
     figure, axes = _grid(len(groups))
     for axis, group in zip(axes, groups, strict=False):
         for words, runs in leakage.messages(group).items():
             read = 100 * leakage.gain(runs, "by nothing")
-            axis.plot(read, np.mean([line["value"] for line in runs]), "o", label=words)
+            kind = re.sub(r" \d+x\d", "", words)  # one colour and mark a kind, in every part
+            place = kinds.setdefault(kind, len(kinds))
+            mean = np.mean([line["value"] for line in runs])
+            axis.plot(read, mean, "os^D"[place // 10], color=f"C{place % 10}", label=kind)
         axis.set_xlabel("read of the worst column (%), no row known")
         _label(axis, group)
     _save(figure, axes, folder / "leakage.png")

@@ -22,8 +22,9 @@ def test_every_experiment_has_its_section_and_every_picture_is_there():
         "defaults",
         "digits",
         "learners",
+        "noisy_hosts",
         "overlap",
-    }  # of README.md, docs/learners.md, docs/message.md and docs/datasets.md
+    }  # of README.md, docs/learners.md, docs/host-models.md, docs/message.md and docs/datasets.md
     assert set(page.SECTIONS) | tables == {path.stem for path in FOLDER.glob("*.toml")}
     text = page.report()
     pictures = re.findall(r"\]\((results/[^)]+\.png)\)", text)
