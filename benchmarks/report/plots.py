@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -203,16 +204,20 @@ def private_budgets(folder: Path) -> None:
 def leakage_points(folder: Path) -> None:
     """Draw each message of a data set: how good the model is, against what of the worst column is read by who knows no row."""
     groups = list(by_data(results("leakage")).values())
-    every = list(dict.fromkeys(words for group in groups for words in leakage.messages(group)))
-    styles = {
-        words: {"color": OTHERS[place % len(OTHERS)], "marker": "osD^v*"[place // len(OTHERS)]}
-        for place, words in enumerate(every)
-    }
+    kinds: dict[str, int] = {}
     figure, axes = grid(len(groups))
     for axis, group in zip(axes, groups, strict=False):
         for words, runs in leakage.messages(group).items():
             read = 100 * leakage.gain(runs, "by nothing")
-            axis.plot(read, np.mean([line["value"] for line in runs]), ls="", ms=8, label=words, **styles[words])
+            kind = re.sub(r" \d+x\d", "", words)  # one colour and mark for each kind, in every part
+            place = kinds.setdefault(kind, len(kinds))
+            look_of = {
+                "color": OTHERS[place % len(OTHERS)],
+                "marker": "osD^v*"[place // len(OTHERS)],
+                "ms": 8,
+                "ls": "",
+            }
+            axis.plot(read, np.mean([line["value"] for line in runs]), label=kind, **look_of)
         axis.set_xlabel("read of the worst column (%), no row known")
         label(axis, group)
     save(figure, axes, folder / "leakage.png")
