@@ -218,7 +218,7 @@ def leakage_points(folder: Path) -> None:
                 "ls": "",
             }
             axis.plot(read, np.mean([line["value"] for line in runs]), label=kind, **look_of)
-        axis.set_xlabel("read of the worst column (%), no row known")
+        axis.set(xlabel="read of the worst column (%), no row known", xlim=(-4, 104))
         label(axis, group)
     save(figure, axes, folder / "leakage.png")
 
@@ -236,7 +236,9 @@ def hints_curves(folder: Path) -> None:
         axis.errorbar(list(by_epsilon), means, spreads, capsize=3, label="FedOnce, hints", **style("FedOnce"))
         without = [line["value"] for line in ours if look(line, "hints") is None]
         lines = {"FedOnce, no hints": without} | {
-            name: [line["value"] for line in pick(group, method=method)] for name, method in hints.OTHERS.items()
+            name: [line["value"] for line in pick(group, method=method)]
+            for name, method in hints.OTHERS.items()
+            if name != "Solo"  # far below, where it would leave the others no room
         }
         for name, values in lines.items():
             if values:
