@@ -85,12 +85,14 @@ def front() -> str:
 
 
 def _comparison(group: Sequence[Line]) -> Runs:
-    """Return the runs of each method on one data set and device, of the splits that all of them have."""
+    """Return the runs of each method on one data set and device, of the splits that all have; TabM where it has all of these."""
     runs = {method: pick(group, method=method, model="auto") for method in (SOLO, OURS, COMBINE)}
     if not runs[OURS]:
         return runs
-    runs |= {"TabM": pick(group, method="SplitNN-TabM"), "MLP": _plain_split(runs[OURS][0])}
+    runs["MLP"] = _plain_split(runs[OURS][0])
     seeds = set.intersection(*({line["seed"] for line in found} for found in runs.values() if found))
+    tabm = pick(group, method="SplitNN-TabM")
+    runs["TabM"] = tabm if seeds <= {line["seed"] for line in tabm} else []
     return {method: [line for line in found if line["seed"] in seeds] for method, found in runs.items()}
 
 
