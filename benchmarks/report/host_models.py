@@ -85,15 +85,23 @@ def front() -> str:
 
 
 def _comparison(group: Sequence[Line]) -> Runs:
-    """Return the runs of each method on one data set and device, of the splits that all have; TabM where it has all of these."""
+    """Return the runs of each method on one data set and device, of the splits that all of them have.
+
+    SplitNN-TabM is left out where plain networks were run on more of them.
+    """
     runs = {method: pick(group, method=method, model="auto") for method in (SOLO, OURS, COMBINE)}
     if not runs[OURS]:
         return runs
     runs["MLP"] = _plain_split(runs[OURS][0])
-    seeds = set.intersection(*({line["seed"] for line in found} for found in runs.values() if found))
-    tabm = pick(group, method="SplitNN-TabM")
-    runs["TabM"] = tabm if seeds <= {line["seed"] for line in tabm} else []
+    others, tabm = _common(runs), pick(group, method="SplitNN-TabM")
+    runs["TabM"] = [] if runs["MLP"] and not others <= {line["seed"] for line in tabm} else tabm
+    seeds = _common(runs)
     return {method: [line for line in found if line["seed"] in seeds] for method, found in runs.items()}
+
+
+def _common(runs: Runs) -> set[int]:
+    """Return the splits that all methods have which have any."""
+    return set.intersection(*({line["seed"] for line in found} for found in runs.values() if found))
 
 
 def _plain_split(ours: Line) -> list[Line]:

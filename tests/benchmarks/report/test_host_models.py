@@ -98,6 +98,12 @@ def test_methods_are_compared_on_the_splits_that_all_have(stored):
     assert row == "| phishing (10) | CPU | 3 | 61.00 | 91.00 | 96.00 | 96.00 (TabM) | 100 | 4 / 30 |"
 
 
+def test_tabm_on_fewer_splits_than_plain_networks_is_left_out(stored):
+    stored["host_models"] += [*defaults([0, 1]), split_tabm(1, 99.0)]
+    stored["performance"] += [split_mlp(0, 93.0), split_mlp(1, 94.0)]
+    assert "| 93.50 ± 0.50 (MLP) |" in host_models.strongest()
+
+
 def test_splits_with_other_values_hosts_or_bits_are_not_compared(stored):
     stored["host_models"] += defaults([0])
     stored["performance"] += [
