@@ -37,7 +37,7 @@ for epsilon in (0.5, 2, 8, float("inf")):
     print(f"epsilon {epsilon}: {score:.3f}")
 
 # %% [markdown]
-# Noise is secret and drawn anew, so figures differ a little from run to run. The ledger says what each party spent:
+# Noise is secret and drawn afresh, so figures differ a little from run to run. The ledger says what each party spent:
 
 # %%
 _, ledger = accuracy(2)

@@ -40,7 +40,7 @@ def test_fit_prints_what_leaves_and_what_an_attack_rebuilds(fresh):
     result = command(fresh, f"{FIT_SHOP} --replace")
     assert result.code == 0
     for line in (
-        "What leaves the house:",
+        "What leaves your premises:",
         f"bytes {size(fresh, f'shop/{MESSAGE}'):,}",
         "party shop",
         f"rows {N - 10}",
@@ -79,7 +79,7 @@ def test_represent_gives_the_rows_of_the_fit(fresh):
     said = told(fresh, "guest represent shop.parquet --model shop --secret secret --out again.fedonce")
     assert (fresh / "again.fedonce").read_bytes() == (fresh / "shop" / MESSAGE).read_bytes()
     assert said["bytes"] == size(fresh, "again.fedonce")
-    assert "What leaves the house" in done(
+    assert "What leaves your premises" in done(
         fresh, "guest represent shop.csv --model shop --secret secret --out b.fedonce"
     )
     few = pd.read_csv(fresh / "shop.csv").head(5)

@@ -32,7 +32,7 @@ def test_hint_prints_what_leaves_and_what_is_spent(fresh):
     result = command(fresh, f"{HINT} --epsilon 1")
     assert result.code == 0
     for line in (
-        "What leaves the house:",
+        "What leaves your premises:",
         "kind hints",
         "label default",
         "label epsilon 1, pure, by randomised response",

@@ -630,7 +630,7 @@ def test_a_guest_that_learnt_anew_or_was_not_there(fresh):
     predict = f"host predict bank.csv {OPEN} --out out.csv"
     refused(fresh, 4, ("'shop' is refused", "2 values per row"), f"{predict} --guest other-shop/{MESSAGE}")
     done(fresh, FIT_SHOP.replace("--out shop", "--out anew") + " --bits 16")
-    refused(fresh, 4, ("'shop' is refused", "learnt anew"), f"{predict} --guest anew/{MESSAGE}")
+    refused(fresh, 4, ("'shop' is refused", "learnt again"), f"{predict} --guest anew/{MESSAGE}")
     refused(fresh, 4, ("'utility' is refused", "without this party"), f"{predict} {UTILITY}")
 
 

@@ -64,7 +64,7 @@ def test_jobs_and_reports_cannot_be_changed(folder, job):
 
 def test_a_model_that_is_there_is_not_overwritten(folder, job):
     job.run()
-    with pytest.raises(InputError, match=r"has a model and its message already.*learn anew .replace.") as error:
+    with pytest.raises(InputError, match=r"has a model and its message already.*learn again .replace.") as error:
         job.run()
     assert error.value.parameters == ("out", "replace")
     replace(job, replace=True).run()

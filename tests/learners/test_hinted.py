@@ -99,7 +99,7 @@ def test_without_hints_it_is_the_base(dim):
 
 
 def test_columns_of_codes_ignore_hints():
-    """An encoder of codes, which are names, would learn each one's hints by heart."""
+    """An encoder of codes, which are names, would learn each one's hints."""
     rows, label = hidden_class()
     codes = np.random.default_rng(0).integers(1, 50, (N, 2)).astype(np.float32)
     learner = fitted(np.hstack([codes, rows]), told_of(label), base="auto", coded=(0, 1))

@@ -195,7 +195,7 @@ def test_a_damaged_state_is_not_used(tmp_path, damage, caplog):
     path.write_bytes(damage(path.read_bytes()))
     message, told, _ = resume(tmp_path)
     assert (message, len(told)) == (plain()[0], EPOCHS)
-    assert "the learning starts anew" in caplog.text
+    assert "the learning starts over" in caplog.text
     assert files(tmp_path) == []
 
 

@@ -169,7 +169,7 @@ def _asked_again(epsilon: float) -> audit_hints.Guess:
 def _from_encoder(epsilon: float, rows: Rows, seed: int) -> audit_hints.Guess:
     """Return what somebody makes of an encoder's values, its hints, and half of the labels.
 
-    Labels are drawn by coin, so that rows tell nothing of them: what can be told, the encoder has learnt by heart.
+    Labels are drawn by coin, so that rows tell nothing of them: what can be told, the encoder has memorised.
     """
 
     def guess(labels: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -250,7 +250,7 @@ def _shared(values: NDArray[np.float32]) -> str:
 def rows_alike(values: NDArray[np.float32]) -> NDArray[np.intp]:
     """Return how many rows have the same values, for each of the different ones.
 
-    Rows are compared by hashes of 64 bits whose key is drawn anew: whoever made the values cannot make hashes alike.
+    Rows are compared by hashes of 64 bits whose key is drawn afresh: whoever made the values cannot make hashes alike.
     """
     hashed = np.zeros(len(values), np.uint64)
     for column in values.T:

@@ -1,4 +1,4 @@
-"""`fedonce guest` and `fedonce inspect`: learn, see what leaves the house, represent new rows."""
+"""`fedonce guest` and `fedonce inspect`: learn, see what leaves your premises, represent new rows."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def fit(
     budget: BudgetOptions,
     hints: HintsOptions,
     replace_model: Annotated[
-        bool, Output("--replace", help="Learn anew where the folder has a model; it is then lost.")
+        bool, Output("--replace", help="Learn again where the folder has a model; it is then lost.")
     ] = False,
     attack: Annotated[bool, Privacy("--attack/--no-attack", help="Try quick attacks on the message.")] = True,
     refuse_above: RefuseAbove = None,
@@ -150,7 +150,7 @@ def fit(
 ) -> None:
     """Learn from a table without labels; write the model (it stays) and the one message (it leaves).
 
-    Asks nothing of anybody. Prints what leaves the house, and what quick attacks read in it, column by column.
+    Asks nothing of anybody. Prints what leaves your premises, and what quick attacks read in it, column by column.
     """
     from fedonce.jobs import GuestJob
     from fedonce.training.checkpoints import Progress
@@ -170,7 +170,7 @@ def fit(
 def _print_fit(report: GuestReport) -> None:
     from fedonce.assess.leakage import REMEDIES
 
-    typer.echo("What leaves the house:")
+    typer.echo("What leaves your premises:")
     show(report.leaving())
     if report.chosen:
         typer.echo(report.chosen)
@@ -205,7 +205,7 @@ def represent(
     if as_json:
         typer.echo(to_json(figures))
         return
-    typer.echo("What leaves the house:")
+    typer.echo("What leaves your premises:")
     show(figures)
 
 
@@ -217,7 +217,7 @@ def inspect(
     verify: Annotated[Path | None, typer.Option(help="Public key of the sender, to verify the signature.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a message, in hints or in a file of an alignment, for the person who signs off: what leaves the house."""
+    """Say what is in a message, in hints or in a file of an alignment, for whoever signs off: what leaves your premises."""
     from fedonce.assess.inspection import inspect as inspect_file
     from fedonce.messages.keys import read_private, read_public
 

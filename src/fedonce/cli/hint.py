@@ -108,7 +108,7 @@ def hint(
     if as_json:
         typer.echo(to_json(figures))
         return
-    typer.echo("What leaves the house:")
+    typer.echo("What leaves your premises:")
     published = {key: figures.pop(key) for key in ("record", "record begun", "cost", "spent", "limit")}
     show(figures)
     again = "the same as before, it costs nothing" if not published["cost"] else f"it costs {published['cost']:g}"

@@ -137,7 +137,7 @@ class Telling:
             self._console.print(escape(one_line(line)))
 
     def epoch(self, number: int, most: int, stage: str) -> None:
-        """Say how far a training is; the first epochs of another one begin anew."""
+        """Say how far a training is; the first epochs of another one start over."""
         now = time.monotonic()
         if stage != self._stage or number <= self._before:
             self._end_bar()

@@ -224,7 +224,7 @@ def _check(path: Path, alternatives: tuple[File, ...], source: Source) -> bool:
     )
     raise DamagedError(
         f"The file {path} is refused: it has sha256 {got}, expected {' or '.join(sorted(expected)) or 'another'}. It is damaged "
-        f"or another version: get it anew from where you have it, or delete it and the owner's is fetched.{trusted} pass "
+        f"or another version: get it again from where you have it, or delete it and the owner's is fetched.{trusted} pass "
         "verify=False to read it as it is.",
         parameter="verify",
     )

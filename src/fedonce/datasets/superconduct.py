@@ -31,7 +31,7 @@ SOURCE = Source(
                         "https://archive.ics.uci.edu/static/public/464/superconductivty+data.zip",
                     ),
                     File("train.csv", "4dfb6e3a1f6ffd969e5a5e42f093c4800d1e2a6c8b1e309f8fcd9f23d86952f3"),
-                    # Five of the 81 columns computed anew by the published formulas, and numbers printed differently:
+                    # Five of the 81 columns computed afresh by the published formulas, and numbers printed differently:
                     File("train.csv.xz", "a4274bdcf740f7c9b11bfb01ac71a32a231565dda25d003eeda9f5703454aa65"),
                     File("train.csv", "a5f84a2d45756d64ca412c2f3c433e21218e921f25418ce8d4602427d3a6d02b"),
                 )

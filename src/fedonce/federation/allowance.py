@@ -22,7 +22,7 @@ def refuse_learning(policy: Policy, tally: Tally, request: Request) -> str | Non
     """Return why a learning may not begin.
 
     One that answered before may: what it gives is the same again, or counted when it is there. One with a privacy budget may not:
-    its noise would be drawn anew.
+    its noise would be drawn afresh.
     """
     if request.plan is not None and (spent := _spent(tally, request)) is not None:
         return spent
@@ -69,7 +69,7 @@ def _spent(tally: Tally, request: Request, but: str = "") -> str | None:
     if not spent:
         return None
     if request.fingerprint in tally.open:
-        how = "by a learning that did not get to its end, whose noise would be drawn anew"
+        how = "by a learning that did not get to its end, whose noise would be drawn afresh"
     elif any(each.fingerprint == request.fingerprint for each in spent):
         how = "and no longer has the message"
     else:

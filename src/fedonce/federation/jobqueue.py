@@ -19,7 +19,7 @@ from fedonce.federation.transport import Seen, Transport
 from fedonce.system.disk import write_file
 
 JOBS = "jobs.json"
-RETRY_SECONDS, LONGEST_RETRY = 3.0, 60.0  # seconds before a guest is asked anew; the more often it failed, the more
+RETRY_SECONDS, LONGEST_RETRY = 3.0, 60.0  # seconds before a guest is asked again; the more often it failed, the more
 
 Watch = Callable[[GuestStatus], None]
 Clock = Callable[[], float]

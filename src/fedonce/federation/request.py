@@ -57,7 +57,7 @@ class Request:
     model : str
         Fingerprint of the request with which the guest learnt, for "represent" and "rounds".
     nonce : str
-        For what must be done anew each time it is asked: predictions.
+        For what must be done again each time it is asked: predictions.
     rounds : dict, optional
         Settings of `rounds.Rounds`.
     rows : bytes, optional

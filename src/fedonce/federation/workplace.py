@@ -131,7 +131,7 @@ class Workplace:
 
     @contextmanager
     def intended(self, request: Request) -> Iterator[None]:
-        """Write down a private learning before it begins: one that is killed counts as spent, as its noise would be drawn anew.
+        """Write down a private learning before it begins: one that is killed counts as spent, as its noise would be drawn afresh.
 
         One that fails is withdrawn: it is known that nothing left. Without a budget nothing is written: what is learnt again is
         the same.

@@ -1,7 +1,7 @@
 """Boosted trees as plain arrays: what is kept on disk, and what LightGBM predicts from.
 
 LightGBM's own file is text that its parser trusts: a forged one can make it read beyond its memory. So its text is never kept or
-read from outside. Arrays are kept; they are checked, every one of them; and the text is written anew from them, for LightGBM's
+read from outside. Arrays are kept; they are checked, every one of them; and the text is rewritten from them, for LightGBM's
 own prediction and its exact contributions (TreeSHAP). A trained model goes the same way, so that predictions are the same, to
 the bit, before and after it was on disk.
 """

@@ -17,7 +17,7 @@ from fedonce.training.losses import LabelLoss
 from fedonce.training.networks import fits_cnn0
 
 # How long to train is tried on a part of the training rows: of images with few rows, of tables unless they are so many that
-# nothing is learnt by heart. With few rows every length is tried.
+# nothing is memorised. With few rows every length is tried.
 FEW_ROWS, MANY_ROWS = 5000, 100_000
 CLEARLY = 0.95  # so much of a loss is clearly better than it
 
@@ -30,11 +30,11 @@ def is_tried(examples: Examples, recipe: Recipe) -> bool:
 def choose_epochs(
     examples: Examples, recipe: Recipe, train: Train, rng: np.random.Generator, device: torch.device
 ) -> int:
-    """Try how long to train on a part of the training rows: what cannot be learnt, a long training learns by heart.
+    """Try how long to train on a part of the training rows: what cannot be learnt, a long training memorises.
 
     A twelfth, a quarter or all of the epochs. Numbers: the length with the least loss on the rest of the training rows. Classes:
     the longest that is not worse than the best by two standard errors. With many rows, all of the epochs are not tried where a
-    quarter is clearly better or worse than a twelfth. The model is then trained anew on all rows.
+    quarter is clearly better or worse than a twelfth. The model is then trained again on all rows.
     """
     most = recipe.training(len(examples.own)).epochs
     order = rng.permutation(len(examples.own))

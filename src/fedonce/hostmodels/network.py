@@ -134,7 +134,7 @@ def build(
 
 
 def drop_guests(present: Tensor, share: float) -> Tensor:
-    """For a share of the rows, drop each guest with a chance of its own, drawn anew for each row."""
+    """For a share of the rows, drop each guest with a chance of its own, drawn afresh for each row."""
     if not share or not present.shape[1]:
         return present
     chance = torch.rand(len(present), 1, device=present.device) * (torch.rand_like(present[:, :1]) < share)

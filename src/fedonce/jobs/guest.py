@@ -39,7 +39,7 @@ ATTACKED, FEWEST_ATTACKED = 200_000, 1_000  # values of the table that are attac
 
 @dataclass(frozen=True)
 class MessageReport:
-    """What leaves the house: a message, and the file that it is in.
+    """What leaves your premises: a message, and the file that it is in.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class GuestReport:
         return f"The learner 'auto' chose {self.party.learner.chosen().name!r} for this table."
 
     def leaving(self) -> dict[str, Any]:
-        """Return what leaves the house, and where the model is, as JSON values."""
+        """Return what leaves your premises, and where the model is, as JSON values."""
         return self.message.as_json() | {"model folder": f"{self.out} (stays here)"}
 
     def as_json(self) -> dict[str, Any]:
@@ -141,7 +141,7 @@ class GuestJob:
     refuse_above : float, optional
         Write nothing where one of them rebuilds more than this part of what guessing gets wrong, of a column or of whole records.
     replace : bool
-        Whether to learn anew where the folder has a model, which is then lost.
+        Whether to learn again where the folder has a model, which is then lost.
     hints : HintsFile, optional
         What the host has published of its labels; opened with the key of `rows` where it is sealed.
 
@@ -208,7 +208,7 @@ class GuestJob:
         storage.settle(out)
         if storage.exists(out) and (out / MESSAGE).exists() and not self.replace:
             raise InputError(
-                f"The folder {out} has a model and its message already. Name another folder, or learn anew (replace): messages "
+                f"The folder {out} has a model and its message already. Name another folder, or learn again (replace): messages "
                 "that were sent before then no longer fit.",
                 parameter=("out", "replace"),
             )

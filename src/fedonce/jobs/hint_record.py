@@ -57,7 +57,7 @@ class Published:
 
     @property
     def what(self) -> Published:
-        """What of it decides whether it is told anew."""
+        """What of it decides whether it is told again."""
         return Published(self.label, self.epsilon, self.classes, self.edges, self.known_by)
 
     @classmethod
@@ -224,7 +224,7 @@ def is_limit(value: object) -> bool:
 
 
 def _described(label: NDArray[Any], hinting: Hinting, task: str, party: str, key: bytes | None) -> Published:
-    """Return what of a publication decides whether it is told anew; `key` where rows are known by their places."""
+    """Return what of a publication decides whether it is told again; `key` where rows are known by their places."""
     codes, _ = hinting.codes(label, task, party)
     classes = None if hinting.edges is not None else tuple(map(as_text, np.unique(label).tolist()))
     known_by = "ids" if key is None else hmac.digest(key, b"labels\n" + codes.astype("<i8").tobytes(), "sha256").hex()

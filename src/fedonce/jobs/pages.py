@@ -1,6 +1,6 @@
 """What a run came to, as a page: what a guest sends and what can be read in it, and what a training was worth.
 
-Pages hold names of columns and parties, sizes and scores; no row and no id. They stay in the house, for their owner alone.
+Pages hold names of columns and parties, sizes and scores; no row and no id. They stay on your premises, for their owner alone.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Hinted(NetworkLearner):
         mean, _, turn, _ = principal(values, values.shape[1])
         self.mean_, self.turn_ = mean, turn
         self.hinted_, self.network_ = 0, None
-        # Codes are names, not numbers: an encoder of theirs would learn each value's hints by heart.
+        # Codes are names, not numbers: an encoder of theirs would memorise each value's hints.
         if told is not None and len(told.hinted) >= LEAST_HINTED and not coded:
             known = told.hinted
             self.hinted_ = self._values_for(rows[known], told.take(known), dim, rng, device)

@@ -44,7 +44,7 @@ class NAT(NetworkLearner):
     rate, weight_decay : float
         Of the optimizer: eta and lambda in the paper.
     update_every : int
-        f in the paper: targets are assigned anew every so many epochs.
+        f in the paper: targets are assigned afresh every so many epochs.
     optimizer : str
         "adam", "adamw" or "sgd".
     hidden : tuple of int
@@ -106,7 +106,7 @@ class NAT(NetworkLearner):
         return epochs_for(n_rows, self.batch, 6000, 10, 100) if self.epochs is None else self.epochs
 
     def _problem(self, network: nn.Module, rows: Rows, rng: np.random.Generator, device: torch.device) -> Problem:
-        """State what is learnt: to bring each row near its target, of which a batch's are assigned anew when it is time."""
+        """State what is learnt: to bring each row near its target, of which a batch's are assigned afresh when it is time."""
         if self.update_every < 1:
             raise parameter_error("NAT", "update_every", "a positive integer", self.update_every)
         dtype = torch.get_default_dtype()

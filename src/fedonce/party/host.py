@@ -321,7 +321,7 @@ class Host(HostAttributes):
             if message.maker != self.makers.get(message.party):
                 raise MessageError(
                     f"The message of party {message.party!r} is refused: its learner, bits or scale are not those of the "
-                    "training; the guest has learnt anew. Predict with the guest's old model, or train again."
+                    "training; the guest has learnt again. Predict with the guest's old model, or train again."
                 )
         outputs = self.outputs_of(self.preparation.transform(own), values, present)
         return outputs, {guest: present[:, j] > 0 for j, guest in enumerate(self.dims)}

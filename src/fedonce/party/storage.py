@@ -5,7 +5,7 @@ files beside the old ones and then replaces the manifest, in one rename: whoever
 old model or the new one, whole. One process at a time saves: it has the folder locked (`alone`), and a command that reads a model
 in order to save another in its place has it locked from the reading on. Readers lock nothing: they read once more if need be.
 
-A file that leaves the house, a guest's message, stands in the folder under a name that people look for. The manifest has its
+A file that leaves your premises, a guest's message, stands in the folder under a name that people look for. The manifest has its
 digest, so that the one rename decides on it, too. Before the rename the old one is moved aside, to message-DIGEST.fedonce, where
 the new one waits as well; after it, the one that the manifest names is moved to its place. Whenever that is interrupted, the
 message in its place is the model's, or there is none, and whoever reads or saves next moves the model's there (`settle`).

@@ -3,7 +3,7 @@
 What is kept is all that the epochs to come depend on, so that the message is the same to the last bit. It stays on the
 party's own disk, readable by its owner alone, and is removed when the learning is finished.
 
-A training with a privacy budget is told and not kept; killed, it starts anew. That is sound: its noisy steps were seen by
+A training with a privacy budget is told and not kept; killed, it starts over. That is sound: its noisy steps were seen by
 nobody, as neither a message nor a file left the process, so nothing was released, and its ledger, which counted them, went with
 it. The new process counts its own steps, each once.
 """
@@ -126,7 +126,7 @@ class Progress:
             write_file(path, make(), private=True)
         except (InputError, SafetensorError, TypeError) as error:
             if not self._warned:
-                logger.warning("the learning goes on, but it is not kept and would start anew after a kill: %s", error)
+                logger.warning("the learning goes on, but it is not kept and would start over after a kill: %s", error)
             self._warned = True
         self._written = time.monotonic()
 
@@ -199,7 +199,7 @@ class Watch:
         except FileNotFoundError:
             return []
         except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
-            logger.warning("the state in %s is not used (%s); the learning starts anew", self.path, error)
+            logger.warning("the state in %s is not used (%s); the learning starts over", self.path, error)
             return []
         history: list[Epoch] = content["history"]
         self._restore(content["rng"], tensors)

@@ -228,7 +228,7 @@ def test_a_file_that_flare_would_load_is_refused(own):
         "startup/fed_client.json",
     ):
         (kit.site / place).write_text("{}")
-    kit.harden()  # what is ours is written anew
+    kit.harden()  # what is ours is rewritten
     assert (
         json.loads((kit.site / "local" / "resources.json").read_text())["class_allow_list"] == hardening.GUEST_CLASSES
     )

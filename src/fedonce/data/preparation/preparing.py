@@ -235,7 +235,7 @@ class Preparation:
     def _changed(self, name: Hashable, old: str, new: str) -> InputError:
         return InputError(
             f"Column {name!r} of party {self.party!r} was {WORDS[old]} at training and is {WORDS[new]} now; give it as "
-            f"{WORDS[old]} again, or train anew."
+            f"{WORDS[old]} again, or train again."
         )
 
     def to_json(self) -> dict[str, Any]:

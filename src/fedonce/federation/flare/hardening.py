@@ -1,6 +1,6 @@
 """FLARE's own files in a kit, written by us: what a site runs, whom it obeys, what it keeps to itself.
 
-They are written anew at each start from the kit's few facts. A guest gets its kit from the host, and much of what FLARE reads
+They are rewritten at each start from the kit's few facts. A guest gets its kit from the host, and much of what FLARE reads
 from a kit can run code: a guest that starts is not to rely on what came with the kit, but on what is written here.
 """
 
