@@ -100,7 +100,7 @@ def test_another_label_may_travel_as_it_is():
     model = classifier(coarse).fit(X, y)
     line, total = model.ledger_.rows()
     assert line["what"] == 'hints at "last year\'s", as it is'
-    assert total["epsilon"] == 0.0
+    assert total["epsilon"] == math.inf
     assert model.representations_["shop"].hints == "inf last year's"
 
 
@@ -126,17 +126,17 @@ def test_a_guest_that_lacks_rows_takes_the_hints_of_those_that_it_has():
         (
             classifier,
             {"rounds": 1},
-            "'hints' parameter of FedOnceClassifier must be None with rounds, local_epsilon or a",
+            "'hints' parameter of FedOnceClassifier must be None with rounds, protect, local_epsilon or a",
         ),
-        (classifier, {"local_epsilon": 4.0}, "must be None with rounds, local_epsilon or a privacy budget"),
+        (classifier, {"local_epsilon": 4.0}, "must be None with rounds, protect, local_epsilon or a privacy budget"),
         (
             classifier,
             {"epsilon": 2.0, "bounds": (0, 1), "target_bounds": [0, 1]},
-            "must be None with rounds, local_eps",
+            "must be None with rounds, protect, local_eps",
         ),
         (classifier, {"hints": -1.0}, "'epsilon' parameter of Hinting must be a number from 0.01"),
         (classifier, {"hints": "2"}, "must be an epsilon, a Hinting, Hints or None. Got '2'"),
-        (classifier, {"hints": math.inf}, "must be finite, or a Hinting with the name"),
+        (classifier, {"hints": math.inf}, "must be finite: fit hints at its own labels"),
         (classifier, {"learner": "cells"}, "The learner 'cells' gives values on steps of its own"),
         (regressor, {}, r"Hints at numbers need bins with public edges: Hinting\(epsilon, edges=\(...\)\)"),
     ],

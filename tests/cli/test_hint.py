@@ -38,7 +38,7 @@ def test_hint_prints_what_leaves_and_what_is_spent(fresh):
         "label epsilon 1, pure, by randomised response",
         "base rates VISIBLE: about ",
         "Label epsilon: it costs 1; 3 of 8 are spent.",
-        "record: hints.record (private, stays here)",
+        "hints.record (private, stays here)",
     ):
         assert line in re.sub(" +", " ", result.out)
     assert "it costs nothing; 3 of 8 are spent" in done(fresh, f"{HINT} --epsilon 1")
@@ -96,7 +96,7 @@ def test_hints_for_agreed_rows_have_no_ids(fresh):
         ("", 3, ["must be a number from 0.01 to 20", "(--proxy)", "(--epsilon)"]),
         ("--epsilon inf", 3, ["(--proxy)", "Got inf"]),
         ("--epsilon 2 --proxy other", 3, "must be left out where a stand-in, 'other'"),
-        ("--epsilon 6.5", 5, ["add up to 8.5", "the limit in hints.record is 8", "(--limit)"]),
+        ("--epsilon 6.5", 5, ["add up to 8.5", "hints.record is 8", "(--limit)"]),
         ("--epsilon 2 --edges 1,x", 3, "--edges must be numbers with commas, like 10,20,30. Got '1,x'"),
         ("--epsilon 2 --edges 1,2", 3, ["are no numbers", "(--edges)"]),
         ("--epsilon 2 --limit 0", 3, ["a number above 0", "(--limit)"]),

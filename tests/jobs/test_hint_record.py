@@ -40,7 +40,8 @@ def test_a_record_is_begun_private_with_a_key_a_limit_and_a_line(path):
     (line,) = content["published"]
     assert (content["fedonce hints record"], len(content["key"]), content["limit"]) == (1, 64, 8.0)
     assert (line["label"], line["epsilon"], line["classes"]) == ("default", 2.0, ["maybe", "no", "yes"])
-    assert (line["rows"], line["run"], line["known_by"]) == (N, "churn", "ids")
+    assert (line["rows"], line["run"], line["column"]) == (N, "churn", "default")
+    assert len(line["rows_digest"]) == 64
     assert line["checksum"] == done.hints[0].checksum
 
 
@@ -66,11 +67,41 @@ def test_another_run_is_told_the_same_answers_and_is_written_down(path):
     assert ([each.run for each in books.published], books.spent) == (["churn", "other"], 2.0)
 
 
-def test_some_of_the_rows_are_told_as_before_and_cost_nothing(path):
+def test_some_of_the_rows_are_told_as_before_and_counted_to_be_safe(path):
     first, part = publish(path), publish(path, label=LABELS[:200], ids=IDS[:200])
     keys = {key.tobytes(): answer for key, answer in zip(first.hints[0].ids, first.hints[0].answers, strict=True)}
     assert [keys[key.tobytes()] for key in part.hints[0].ids] == part.hints[0].answers.tolist()
-    assert (part.cost, part.spent) == (0.0, 2.0)
+    assert (part.cost, part.spent) == (2.0, 4.0)
+
+
+def test_a_label_that_changes_and_another_column_of_ids_add_their_epsilon(path):
+    publish(path)
+    changed = LABELS.copy()
+    changed[0] = "yes" if LABELS[0] == "no" else "no"
+    assert publish(path, label=changed).spent == 4.0
+    assert publish(path, ids=np.array([f"{each}@example" for each in IDS], dtype=object)).spent == 6.0
+
+
+def test_a_column_that_was_hinted_at_does_not_travel_as_it_is(path):
+    publish(path)
+    before = path.read_bytes()
+    record, label = HintRecord(path), Hinting(np.inf, label="last year's")
+    with pytest.raises(BudgetError, match="'default' was hinted at with an epsilon before") as error:
+        record.publish(LABELS, label, "classification", "bank", "churn", IDS, None, column="default")
+    assert error.value.parameters == ("label", "proxy")
+    assert path.read_bytes() == before
+    assert record.publish(LABELS, label, "classification", "bank", "churn", IDS, None, column="before").cost == 0.0
+
+
+def test_a_link_is_the_record_that_it_leads_to(path, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    with pytest.raises(InputError, match="is a link that leads nowhere"):
+        publish(link)
+    publish(path)
+    assert publish(link, 1.0).spent == 3.0
+    assert link.is_symlink()
+    assert publish(path, 0.5).spent == 3.5
 
 
 @pytest.mark.parametrize(
@@ -94,13 +125,13 @@ def test_other_edges_add_up(path):
     assert spent == [2.0, 4.0, 4.0]
 
 
-def test_rows_known_by_their_places_cost_anew_where_labels_change(path):
+def test_rows_known_by_their_places_cost_again_where_labels_change(path):
     publish(path, ids=None)
     changed = LABELS.copy()
     changed[0], changed[1] = "yes", "no"
     assert publish(path, ids=None, label=changed).spent == 4.0
     assert publish(path, ids=None).cost == 0.0
-    assert all(len(each.known_by) == 64 for each in HintRecord(path).look().published)
+    assert all(len(each.rows_digest) == 64 for each in HintRecord(path).look().published)
 
 
 def test_beyond_the_limit_nothing_is_written(path):
@@ -165,11 +196,11 @@ def test_the_line_is_on_the_disk_before_hints_are_given(path, monkeypatch):
         lambda text: text.replace('"limit": 8.0', '"limit": -8.0'),
         lambda text: text.replace('"epsilon": 2.0', '"epsilon": "two"'),
         lambda text: text.replace('"epsilon": 2.0', '"epsilon": -2.0'),
-        lambda text: text.replace('"known_by"', '"unknown"'),
+        lambda text: text.replace('"rows_digest"', '"unknown"'),
         lambda text: text.replace('"edges": null', '"edges": [1.0]'),
     ],
 )
-def test_a_damaged_record_is_refused_and_never_begun_anew(path, spoil):
+def test_a_damaged_record_is_refused_and_never_started_over(path, spoil):
     publish(path)
     path.write_text(spoil(path.read_text()))
     before = path.read_bytes()

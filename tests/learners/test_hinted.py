@@ -7,10 +7,11 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from fedonce import Guest, InputError
+from fedonce import Guest, Hinting, InputError
 from fedonce.learners import NAT, PCA, Cells, Hinted, make
 from fedonce.learners.hinted import LEAST_HINTED
 from fedonce.learners.told import Told
+from fedonce.party.hinting import publish
 from fedonce.privacy.response import answers
 from tests.conftest import make_table
 
@@ -224,7 +225,15 @@ def test_it_learns_the_class_and_not_the_noise():
     assert right(learner.transform(rows, CPU), label) > right(truth.transform(rows, CPU), label) - 0.03
 
 
-def test_a_guest_takes_it_by_name():
+def test_a_guest_without_hints_learns_as_without_it():
     X, _ = make_table(300)
     message = Guest("shop", "hinted", 3).learn(X)
-    assert (message.learner, message.dim, message.hints) == ("hinted", 3, "")
+    assert (message.learner, message.dim, message.hints, message.note) == ("pca", 3, "", "")
+
+
+@pytest.mark.parametrize("wrong", [{"share": "x"}, {"share": 2}, {"base": "nope"}, {"base": "hinted"}])
+def test_settings_out_of_range_are_refused(wrong):
+    X, y = make_table(300)
+    hints = publish(y > np.median(y), Hinting(2.0))
+    with pytest.raises(InputError, match="parameter of the learner 'hinted' must be"):
+        Guest("shop", Hinted(**wrong), 3).learn(X, hints=hints)

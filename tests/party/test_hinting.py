@@ -161,10 +161,34 @@ def test_what_users_give():
             as_hinting(wrong, "X")
 
 
-@pytest.mark.parametrize("given", [math.inf, Hinting(math.inf)])
+@pytest.mark.parametrize("given", [math.inf, AS_IT_IS])
 def test_the_label_itself_does_not_travel_as_it_is_by_accident(given):
-    with pytest.raises(InputError, match="finite, or a Hinting with the name"):
+    with pytest.raises(InputError, match="must be finite: fit hints at its own labels"):
         as_hinting(given, "X")
+    with pytest.raises(InputError, match="'label' parameter of Hinting must be the name of a label that may travel"):
+        Hinting(math.inf)
+
+
+@pytest.mark.parametrize(("first", "second"), [(["a", "b", "c"], ["a", "c", "d"]), ([1, 2, 10], ["1", "2", "10"])])
+def test_other_classes_have_noise_of_their_own(first, second):
+    """Were it shared, answers that agree always would tell the rows whose class has the same number in both."""
+    key, numbers = bytes(32), np.arange(600) % 3
+    ids = np.array([f"C-{row}" for row in range(600)], dtype=object)
+    one, two = (
+        publish(np.array(classes)[numbers], Hinting(1.0), ids=ids, naming=Naming("plain"), key=key).answers
+        for classes in (first, second)
+    )
+    differ = one != two
+    assert all(0.4 < differ[numbers == number].mean() < 0.9 for number in range(3))
+
+
+def test_ids_that_are_made_alike_have_the_same_noise():
+    key, naming = bytes(32), Naming("plain", forms=("trim",))
+    spelt = np.array([f" {each} " for each in IDS], dtype=object)
+    one, two = (publish(LABELS, Hinting(1.0), ids=ids, naming=naming, key=key) for ids in (IDS, spelt))
+    np.testing.assert_array_equal(one.answers, two.answers)
+    assert Hinting(1.0, (-0.0, 1.0)) == Hinting(1.0, (0.0, 1.0))
+    assert str(Hinting(1.0, (-0.0, 1.0)).edges) == "(0.0, 1.0)"
 
 
 class TestOfAGuest:

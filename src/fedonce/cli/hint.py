@@ -84,7 +84,7 @@ def hint(
     name: Annotated[str, typer.Option(help="The host's name.")] = "host",
     record: Annotated[
         Path | None,
-        Output(help="What was published so far, private: keep it. Default: hints.record beside --out."),
+        Output(help="What was published so far, private: keep it. Default: hints.record beside the table."),
     ] = None,
     limit: Annotated[
         float | None,
@@ -112,6 +112,8 @@ def hint(
     published = {key: figures.pop(key) for key in ("record", "record begun", "cost", "spent", "limit")}
     show(figures)
     again = "the same as before, it costs nothing" if not published["cost"] else f"it costs {published['cost']:g}"
+    if telling.proxy is not None:
+        again = f"none, {telling.proxy!r} travels AS IT IS"
     typer.echo(f"\nLabel epsilon: {again}; {published['spent']:g} of {published['limit']:g} are spent.")
     begun = "begun: keep it, it is private and holds the key" if published["record begun"] else "private, stays here"
     typer.echo(f"record: {published['record']} ({begun})")

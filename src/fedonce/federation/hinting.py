@@ -68,7 +68,7 @@ def publish(file: RunFile, party: Host, agreed: Mapping[str, bytes], guests: lis
     # Without an alignment one file is for all; with one, each guest has its own, in the rows agreed with it.
     rows = [AgreedRows.from_bytes(agreed[name]) for name in guests] if agreed else [None]
     record, hinting = HintRecord(wanted.record, wanted.limit), telling.hinting(wanted.label)
-    done = record.publish(label, hinting, task, party.name, file.run, ids, naming, rows)
+    done = record.publish(label, hinting, task, party.name, file.run, ids, naming, rows, wanted.label)
     files = [hints.to_bytes() for hints in done.hints] * (1 if agreed else len(guests))
     return Hinted(dict(zip(guests, files, strict=True)), done)
 

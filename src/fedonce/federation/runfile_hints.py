@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,8 +26,9 @@ def _is_epsilon(value: Any) -> bool:
 def _are_edges(value: Any) -> bool:
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_EDGES:
         return False
-    numbers = all(type(each) in (int, float) and math.isfinite(each) for each in value)
-    return numbers and all(low < high for low, high in pairwise(value))
+    if not all(type(each) in (int, float) and abs(each) <= sys.float_info.max for each in value):
+        return False
+    return all(low < high for low, high in pairwise(value))
 
 
 _EPSILON = Kind(f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}", _is_epsilon)

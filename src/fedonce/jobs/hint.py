@@ -151,7 +151,7 @@ class HintJob:
     rows, sealing
         How rows are named, as in a guest's message, and who signs and opens the file.
     record : path, optional
-        What the host has published so far; None: `hints.record` beside `out`. It is private, and by it the same is told again.
+        What the host has published so far; None: `hints.record` beside the table. It is private; by it the same is told again.
     limit : float, optional
         The most that epsilons may add up to; None: as the record says, 8 where it is begun.
     """
@@ -175,7 +175,7 @@ class HintJob:
     @property
     def book(self) -> HintRecord:
         """Where it is written down."""
-        path = Path(self.out).with_name(RECORD) if self.record is None else Path(self.record)
+        path = Path(self.table.path).with_name(RECORD) if self.record is None else Path(self.record)
         return HintRecord(path, self.limit)
 
     def run(self, tell: Tell = silent) -> HintReport:
@@ -190,7 +190,7 @@ class HintJob:
         task = self.telling.task_of(label, self.label)
         hinting, run = self.telling.hinting(self.label), self.telling.run
         tell(f"telling {len(label):,} labels")
-        done = self.book.publish(label, hinting, task, self.name, run, ids, naming, (agreed,))
+        done = self.book.publish(label, hinting, task, self.name, run, ids, naming, (agreed,), self.label)
         leaving = keys.close(done.hints[0])
         return HintReport(leaving, write_file(self.out, leaving.data), done)
 

@@ -1,7 +1,8 @@
 """What a host has published of its labels: a private file with its secret for hints, its limit, and a line for each publication.
 
-By the secret, the same label of the same row is told alike however often it is asked for: publishing it again costs nothing. What
-differs in anything but the run adds its epsilon, up to the limit. A line is on the disk before its hints leave.
+By the secret, the same label of the same row is told alike however often it is asked for: publishing the same labels of the same
+rows again costs nothing. What differs in anything but the run adds its epsilon, up to the limit: another epsilon, other classes,
+another row, another label of a row. A line is on the disk before its hints leave.
 """
 
 from __future__ import annotations
@@ -17,17 +18,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.data.table import as_text
 from fedonce.errors import BudgetError, InputError, parameter_error
 from fedonce.messages.hints import Hints
 from fedonce.messages.keys import warn_if_open
-from fedonce.party.hinting import KEY_BYTES, Hinting, publish
+from fedonce.party.hinting import KEY_BYTES, Hinting, forms_of, publish
 from fedonce.rows.alignment import AgreedRows
-from fedonce.rows.ids import Ids, Naming
-from fedonce.system.disk import cannot_write, read_file, write_file
+from fedonce.rows.ids import Ids, Naming, normalise
+from fedonce.system.disk import cannot_write, read_file, sync_folder, write_file
 from fedonce.system.locks import hold
 
 RECORD = "hints.record"
@@ -41,15 +40,16 @@ class Published:
     """One publication.
 
     `epsilon` None: a stand-in that travels as it is, and costs nothing. `classes` or `edges` are what is told of the label.
-    `known_by` is "ids"; or, where rows are known by their places, a keyed digest of the labels: other labels in these places are
-    another publication. The rest tells one file from another.
+    `rows_digest` is a keyed digest of all rows' ids and labels: of other rows, or with other labels, it is another publication.
+    `column` is where the label stands; the rest tells one file from another.
     """
 
     label: str
     epsilon: float | None
     classes: tuple[str, ...] | None
     edges: tuple[float, ...] | None
-    known_by: str
+    rows_digest: str
+    column: str = ""
     run: str = ""
     rows: int = 0
     checksum: str = ""
@@ -58,14 +58,14 @@ class Published:
     @property
     def what(self) -> Published:
         """What of it decides whether it is told again."""
-        return Published(self.label, self.epsilon, self.classes, self.edges, self.known_by)
+        return Published(self.label, self.epsilon, self.classes, self.edges, self.rows_digest)
 
     @classmethod
     def from_json(cls, content: Any) -> Published:
         """Read a line; raise ValueError, TypeError or KeyError where it is none."""
         lists = {name: None if content[name] is None else tuple(content[name]) for name in ("classes", "edges")}
         made = cls(**{**content, **lists})
-        texts = (made.label, made.known_by, made.run, made.checksum, *(made.classes or ()))
+        texts = (made.label, made.rows_digest, made.column, made.run, made.checksum, *(made.classes or ()))
         numbers = (*(made.edges or ()), 1.0 if made.epsilon is None else made.epsilon)
         if not all(isinstance(text, str) for text in texts) or not all(type(each) is float for each in numbers):
             raise ValueError("its texts or numbers cannot be read")
@@ -121,6 +121,14 @@ class Books:
 
     def adding(self, lines: Sequence[Published], path: Path) -> Books:
         """Return them with more lines, each once; raise BudgetError beyond the limit."""
+        guarded = {each.column for each in self.published if each.epsilon is not None}
+        bare = next((each for each in lines if each.epsilon is None and each.column in guarded), None)
+        if bare is not None:
+            raise BudgetError(
+                f"The column {bare.column!r} was hinted at with an epsilon before ({path}); as it is, every label would be told. "
+                "Nothing was written. A stand-in must be another column.",
+                parameter=("label", "proxy"),
+            )
         known = {(each.what, each.run, each.checksum) for each in self.published}
         more = [each for each in lines if (each.what, each.run, each.checksum) not in known]
         made = replace(self, published=(*self.published, *more))
@@ -162,15 +170,26 @@ class HintRecord:
     limit: float | None = None
 
     def __post_init__(self) -> None:
+        # By a link, the lock and the file that is replaced would be another one's than by the name behind it.
+        if self.path.is_symlink() and not self.path.exists():
+            raise InputError(
+                f"The record of hints {self.path} is a link that leads nowhere; mend it.", parameter="record"
+            )
+        object.__setattr__(self, "path", self.path.resolve())
         if self.limit is not None and not is_limit(self.limit):
             raise parameter_error("HintRecord", "limit", f"a number above 0 and up to {MOST_LIMIT:g}", self.limit)
 
+    @property
+    def file(self) -> Path:
+        """The file itself: by a link, the lock and what is replaced would be other files than by the name behind it."""
+        return self.path.resolve()
+
     def look(self) -> Books | None:
         """Return the content, and change nothing; None: there is no record yet."""
-        if not self.path.exists():
+        if not self.file.exists():
             return None
-        data = read_file(self.path, "record of hints")
-        warn_if_open(self.path, "record of hints")
+        data = read_file(self.file, "record of hints")
+        warn_if_open(self.file, "record of hints")
         try:
             return Books.from_bytes(data)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -190,6 +209,7 @@ class HintRecord:
         ids: Ids | None,
         naming: Naming | None,
         agreed: Sequence[AgreedRows | None] = (None,),
+        column: str = "",
     ) -> Publication:
         """Make hints, one file for each of `agreed`, and write them down; beyond the limit raise BudgetError."""
         with self._alone():
@@ -199,18 +219,25 @@ class HintRecord:
             made = tuple(
                 publish(label, hinting, task, party, run, ids, naming, books.key, agreed=each) for each in agreed
             )
-            what, now = _described(label, hinting, task, party, None if ids is not None else books.key), _now()
-            lines = [replace(what, run=run, rows=each.n_rows, checksum=each.checksum, time=now) for each in made]
+            known = None if ids is None else normalise(ids, forms_of(naming, agreed[0]))
+            what, now = _described(label, hinting, task, party, known, books.key), _now()
+            lines = [
+                replace(
+                    what, column=column or hinting.label, run=run, rows=each.n_rows, checksum=each.checksum, time=now
+                )
+                for each in made
+            ]
             after = books.adding(lines, self.path)
             if after != before:
-                write_file(self.path, after.to_bytes(), private=True)
+                write_file(self.file, after.to_bytes(), private=True)
+                sync_folder(self.file.parent)
             spent = 0.0 if before is None else before.spent
             return Publication(made, after.spent, after.limit, self.path, before is None, after.spent - spent)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Let no other process count between reading and writing."""
-        lock = self.path.with_name(f"{self.path.name}.lock")
+        lock = self.file.with_name(f"{self.file.name}.lock")
         try:
             with hold(lock):
                 yield
@@ -223,15 +250,15 @@ def is_limit(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_LIMIT
 
 
-def _described(label: NDArray[Any], hinting: Hinting, task: str, party: str, key: bytes | None) -> Published:
-    """Return what of a publication decides whether it is told again; `key` where rows are known by their places."""
-    codes, _ = hinting.codes(label, task, party)
-    classes = None if hinting.edges is not None else tuple(map(as_text, np.unique(label).tolist()))
-    known_by = "ids" if key is None else hmac.digest(key, b"labels\n" + codes.astype("<i8").tobytes(), "sha256").hex()
+def _described(label: NDArray[Any], hinting: Hinting, task: str, party: str, ids: Ids | None, key: bytes) -> Published:
+    """Return what of a publication decides whether it is told again."""
+    codes, classes = hinting.codes(label, task, party)
+    pairs = zip(range(len(codes)) if ids is None else ids, codes.tolist(), strict=True)
+    rows = sorted(json.dumps([name, code]) for name, code in pairs)
+    digest = hmac.digest(key, "\n".join(["labels", *rows]).encode("utf-8", "surrogatepass"), "sha256").hex()
     edges = None if hinting.edges is None else tuple(hinting.edges)
-    return Published(
-        hinting.label, hinting.epsilon if math.isfinite(hinting.epsilon) else None, classes, edges, known_by
-    )
+    epsilon = hinting.epsilon if math.isfinite(hinting.epsilon) else None
+    return Published(hinting.label, epsilon, classes if edges is None else None, edges, digest)
 
 
 def _now() -> str:

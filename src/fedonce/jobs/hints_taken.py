@@ -95,8 +95,8 @@ class Taken:
         made = (
             f"{self.hinted_values} of {self.values} values are by hints"
             if self.hinted_values
-            else "no value is by hints: too few rows have one, other values left no room, or in a trial on rows held back they "
-            "gave nothing"
+            else "no value is by hints: of a table none is unless you ask for the learner 'hinted', of images "
+            "where too few rows have one, or where in a trial on rows held back they gave nothing"
         )
         told = f"{self.hinted_rows:,} of {self.rows:,} rows have one{gaps}"
         return f"Hints at {self.label!r} ({how}, {self.classes} classes): {told}. {made[0].upper()}{made[1:]}."

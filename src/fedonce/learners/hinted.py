@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from fedonce.errors import InputError
+from fedonce.errors import InputError, parameter_error
 from fedonce.learners.auto import Auto
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for
 from fedonce.learners.hint_encoder import encoder, train
@@ -29,6 +29,7 @@ from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch, Training
 from fedonce.training.stored import settings_of
 
+ASKED = 0.5  # of a table's values, that are by hints where this learner is asked for
 LEAST_HINTED = 200  # rows with a hint: with fewer there is nothing to learn from them
 
 
@@ -47,7 +48,8 @@ class Hinted(NetworkLearner):
     batch, rate, weight_decay
         Of AdamW with a one-cycle rate.
     share : float, optional
-        The part of the values that the encoder gets. None: of images what a trial on rows held back speaks for; of tables none.
+        The part of the values that the encoder gets. None: of images what a trial on rows held back speaks for; of tables half
+        where this learner is named, and else none.
     """
 
     name: ClassVar[str] = "hinted"
@@ -80,6 +82,14 @@ class Hinted(NetworkLearner):
             )
         return cls(base=learner.name, epochs=epochs)
 
+    def check(self) -> None:
+        """Raise where a setting is out of its range."""
+        number = isinstance(self.share, int | float) and not isinstance(self.share, bool)
+        if self.share is not None and not (number and 0 <= self.share <= 1):
+            raise parameter_error("the learner 'hinted'", "share", "a number from 0 to 1, or None", self.share)
+        if self.base not in LEARNERS or self.base == self.name:
+            raise parameter_error("the learner 'hinted'", "base", "the name of another learner", self.base)
+
     def fit(
         self,
         rows: Rows,
@@ -91,6 +101,7 @@ class Hinted(NetworkLearner):
         coded: Sequence[int] = (),
     ) -> list[Epoch]:
         """Learn from rows, of some of which it is told a class."""
+        self.check()
         self.base_ = LEARNERS[self.base]()
         history = self.base_.fit(rows, dim, rng, device, **coded_for(self.base_.fit, coded))
         if self.base_.steps is not None:
@@ -127,9 +138,9 @@ class Hinted(NetworkLearner):
         if self.share is not None:
             return min(dim, max(1, round(self.share * dim))) if self.share > 0 else 0
         # A table's values are worth what they tell together with the host's and other guests' columns, which no guest can try:
-        # there, hints are taken where somebody says how many (docs/hints.md has the figures).
+        # there, hints are taken where somebody asks for this learner by name (docs/hints.md has the figures).
         if rows.ndim != 4:
-            return 0
+            return max(1, round(ASKED * dim)) if told.asked else 0
         trial = Trial(self.rest, self.hidden, self.training(len(rows)))
         return round(dim * trial.best_share(rows, told, dim, rng.spawn(1)[0], device))
 

@@ -13,11 +13,15 @@ from fedonce.training.losses import HintLoss
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """What a guest was told of its rows: an answer each, -1 where there is none, of so many classes, with which epsilon."""
+    """What a guest was told of its rows: an answer each, -1 where there is none, of so many classes, with which epsilon.
+
+    `asked`: the learner 'hinted' was named, and not taken because there are hints.
+    """
 
     answers: NDArray[np.int64]
     classes: int
     epsilon: float
+    asked: bool = False
 
     @property
     def hinted(self) -> NDArray[np.intp]:

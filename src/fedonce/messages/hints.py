@@ -27,7 +27,7 @@ LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0  # beyond, 52 random bits are too coars
 ROWS_LIMIT = 2**40
 _KEYS = ("run", "party", "rows", "n", "label", "classes", "epsilon", "keep")
 _OPTIONAL = ("ids", "normalised")
-_NUMBER = r"\d{1,12}(\.\d{1,20})?(e-\d{1,3})?"
+_NUMBER = r"[0-9]{1,12}(\.[0-9]{1,20})?(e-[0-9]{1,3})?"
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import secrets
 from collections.abc import Iterator, Sequence
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fedonce.data.table import as_text
 from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.learners.hinted import Hinted
+from fedonce.learners.names import LEARNERS
 from fedonce.learners.told import Told
 from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints, is_label
 from fedonce.messages.representation import row_digest
@@ -64,20 +67,24 @@ class Hinting:
             raise parameter_error("Hinting", "epsilon", wanted, self.epsilon)
         if not is_label(self.label):
             raise parameter_error("Hinting", "label", "printable text of 1 to 100 bytes", self.label)
+        if math.isinf(self.epsilon) and self.label == "label":
+            wanted = "the name of a label that may travel as it is, with an infinite epsilon"
+            raise parameter_error("Hinting", "label", wanted, self.label)
         object.__setattr__(self, "epsilon", float(self.epsilon))
         if self.edges is not None:
             object.__setattr__(self, "edges", _checked_edges(self.edges))
 
     def codes(
         self, label: ArrayLike, task: str, host: str, public: NDArray[Any] | None = None
-    ) -> tuple[NDArray[Any], int]:
-        """Return each row's class as a number, and how many classes there are."""
+    ) -> tuple[NDArray[Any], tuple[str, ...]]:
+        """Return each row's class as a number, and what the classes are: texts, or bins by their numbers."""
         values = np.asarray(label)
         labels = Labels(host, task, public if task == "classification" else None)
         if self.edges is not None:
             labels = Labels(host, "regression")
             labels.check(values, len(values))
-            return np.searchsorted(np.asarray(self.edges), values.astype(np.float64), side="right"), len(self.edges) + 1
+            bins = tuple(f"bin {number}" for number in range(len(self.edges) + 1))
+            return np.searchsorted(np.asarray(self.edges), values.astype(np.float64), side="right"), bins
         if task == "regression":
             raise InputError(
                 "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)).", parameter="edges"
@@ -88,13 +95,13 @@ class Hinting:
             raise InputError(
                 f"The labels have {len(targets.classes)} classes, and {MOST_CLASSES} at most can be hinted."
             )
-        return targets.values, len(targets.classes)
+        return targets.values, tuple(map(as_text, targets.classes.tolist()))
 
 
 def _checked_edges(edges: Sequence[float]) -> tuple[float, ...]:
     try:
-        made = tuple(float(edge) for edge in edges)
-    except (TypeError, ValueError):
+        made = tuple(float(edge) + 0.0 for edge in edges)  # 0 and -0 are one edge
+    except (TypeError, ValueError, OverflowError):
         made = ()
     ascending = all(low < high for low, high in pairwise(made))
     if not 1 <= len(made) < MOST_CLASSES or not ascending or not all(map(math.isfinite, made)):
@@ -109,11 +116,13 @@ def as_hinting(given: object, owner: str) -> Hinting | Hints | None:
         return given
     if isinstance(given, bool) or not isinstance(given, int | float | np.number | Hinting):
         raise parameter_error(owner, "hints", "an epsilon, a Hinting, Hints or None", given)
-    made = given if isinstance(given, Hinting) else Hinting(float(given))
-    if math.isinf(made.epsilon) and made.label == "label":
-        wanted = "finite, or a Hinting with the name (label) of another label, which may travel as it is"
+    if math.isinf(given.epsilon if isinstance(given, Hinting) else float(given)):
+        wanted = (
+            "finite: fit hints at its own labels, which would leave as they are. Of another label, which may, give the Hints "
+            "(fedonce.party.hinting.publish)"
+        )
         raise parameter_error(owner, "hints", wanted, given)
-    return made
+    return given if isinstance(given, Hinting) else Hinting(float(given))
 
 
 def publish(
@@ -156,26 +165,33 @@ def publish(
         )
     codes, classes = hinting.codes(label, task, party, public)
     secret = secrets.token_bytes(KEY_BYTES) if key is None else key
-    # The label is part of the name: another label gets an answer of its own. Without ids a row is known by its place, and by the
-    # labels of all rows: were noise shared with another table's row, who knows that one's label would learn this one's.
-    names = _places(codes) if ids is None else iter(ids)
-    which = f"hint\n{hinting.label}\n{classes}\n{hinting.edges}\n{hinting.epsilon!r}"
+    # All that tells one publication from another is part of the name, the row's own class, too: were noise shared between two of
+    # them, answers that differ would rule classes out. Without ids a row is known by its place, and by the labels of all rows.
+    names = _places(codes) if ids is None else iter(normalise(ids, forms_of(naming, agreed)))
+    which = json.dumps(["hint", hinting.label, classes, hinting.edges, repr(hinting.epsilon)])
     known = (
         f"{which}\n{code}\n{name}".encode("utf-8", "surrogatepass") for name, code in zip(names, codes, strict=True)
     )
-    told = response.answers(codes, classes, hinting.epsilon, uniforms_by_name(secret, known, 2)).astype(np.uint8)
+    told = response.answers(codes, len(classes), hinting.epsilon, uniforms_by_name(secret, known, 2)).astype(np.uint8)
     edges = None if hinting.edges is None else np.asarray(hinting.edges, np.float64)
     order, named = _order(len(told), ids, naming, agreed, run)
     return Hints(
         party,
         hinting.label,
-        classes,
+        len(classes),
         hinting.epsilon,
         told if order is None else told[order],
         run=run,
         edges=edges,
         **named,
     )
+
+
+def forms_of(naming: Naming | None, agreed: AgreedRows | None) -> tuple[str, ...]:
+    """Return how ids are made alike before a row is known by them."""
+    if agreed is not None:
+        return agreed.forms
+    return () if naming is None else naming.forms
 
 
 def _places(codes: NDArray[Any]) -> Iterator[str]:
@@ -213,14 +229,14 @@ def taken(
     agreed: AgreedRows | None,
 ) -> tuple[Learner, dict[str, Any]]:
     """Return the learner of a guest that may have hints, and what its `fit` is told beside the rows."""
-    if hints is None:
-        return learner, {}
+    if hints is None:  # one that learnt with hints before has none now: it learns as without
+        return LEARNERS[learner.base]() if isinstance(learner, Hinted) else learner, {}
     if guest.purse is not None or guest.local_epsilon is not None:
         which = "purse" if guest.purse is not None else "local_epsilon"
         wanted = "left out with hints: an encoder that learns from hints looks at rows in ways that nobody has priced"
         raise parameter_error("Guest", which, wanted, "one")
     answers = hints_of(hints, own, mask, naming, agreed, guest.name, guest.run)
-    return Hinted.around(learner), {"told": Told(answers, hints.classes, hints.epsilon)}
+    return Hinted.around(learner), {"told": Told(answers, hints.classes, hints.epsilon, isinstance(learner, Hinted))}
 
 
 def hints_of(
