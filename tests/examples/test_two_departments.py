@@ -228,6 +228,7 @@ def test_options_of_the_guide_exist():
             "",
             "guest fit",
             "host fit",
+            "host hint",
             "host predict",
             "host evaluate",
             "host explain",

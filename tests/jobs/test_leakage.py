@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedonce.errors import InputError, MessageError
+from fedonce.errors import FedOnceWarning, InputError, MessageError
 from fedonce.jobs import GuestJob, LeakageJob, Learning, RowNames, TableSource
 from fedonce.jobs.guest import MESSAGE
 from fedonce.messages.keys import new_secret
@@ -85,3 +85,11 @@ def test_what_does_not_fit_is_refused(source, folder):
         LeakageJob(message, TableSource("other.csv", "who"), RowNames("secret")).run()
     with pytest.raises(InputError, match="did you mean 'order'"):
         LeakageJob(message, source, attacks=["orders"])
+
+
+def test_a_table_that_lacks_rows_of_the_message_is_warned_of(source, folder):
+    message = fitted(source, "model", secret="secret")
+    pd.read_csv("shop.csv").head(500).to_csv("part.csv", index=False)
+    job = LeakageJob(message, TableSource("part.csv", "who"), RowNames("secret"), attacks=["yes/no columns"])
+    with pytest.warns(FedOnceWarning, match="100 of the message's 600 rows are not in part.csv"):
+        assert job.run().rows == 500

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fedonce.assess import audit_report
-from fedonce.assess.audit import Coupled, Membership, OneRun
+from fedonce.assess.audit import Coupled, Membership, OneRun, ToldLabels
 from fedonce.demo import digits
 from fedonce.demo import page as demo_page
 from fedonce.errors import FedOnceWarning
@@ -79,6 +79,7 @@ def pages(office, demonstration, tmp_path_factory):
         [Coupled("nat", 3, 1.5, 0.2)],
         [OneRun("pca", 2.0, 1e-5, 10, 5, 3, 0.4)],
         [Membership("no budget", None, 0.9, curves)],
+        [ToldLabels("the answers", 2.0, 10, 1000, 440, 1.9)],
     )
     audit = audit_report.write(found, tmp_path_factory.mktemp("audit"))
     files = {

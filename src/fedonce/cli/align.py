@@ -90,7 +90,7 @@ def request(
 
 @command(
     align,
-    "fedonce align respond shop.csv --id customer --name shop --request loans.request --out shop.response",
+    "fedonce align respond shop.csv --id client_no --name shop --request loans.request --out shop.response",
 )
 def respond(
     table: TableFile,

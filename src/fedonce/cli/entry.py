@@ -118,8 +118,8 @@ command(app, "fedonce inspect shop/representation.fedonce", "fedonce inspect sea
 )
 command(
     app,
-    "fedonce leakage shop/representation.fedonce --table shop.csv --id customer --secret loans.secret",
-    "fedonce leakage shop/representation.fedonce --table shop.csv --id customer --html leakage.html --refuse-above 0.9",
+    "fedonce leakage shop/representation.fedonce --table shop.csv --id client_no --secret loans.secret",
+    "fedonce leakage shop/representation.fedonce --table shop.csv --id client_no --html leakage.html --refuse-above 0.9",
 )(leakage)
 app.add_typer(host, name="host")
 app.add_typer(align, name="align")

@@ -67,7 +67,7 @@ def init(
 @command(
     federation,
     "fedonce federation start kits/bank",
-    "fedonce federation start shop --data shop.csv --id customer --foreground",
+    "fedonce federation start shop --data shop.csv --id client_no --foreground",
 )
 def start(
     kit: KitFolder,

@@ -38,7 +38,7 @@ MESSAGE = "representation.fedonce"
 
 guest = group(
     "A party without labels: learn, and send one file.",
-    "fedonce guest fit shop.csv --id customer --name shop --out shop/",
+    "fedonce guest fit shop.csv --id client_no --name shop --out shop/",
 )
 
 
@@ -127,8 +127,8 @@ class HintsOptions:
 
 @command(
     guest,
-    "fedonce guest fit shop.csv --id customer --name shop --run loans --secret loans.secret --out shop/",
-    "fedonce guest fit shop.csv --id customer --name shop --bytes-per-row 0.5 --drop notes --out shop/",
+    "fedonce guest fit shop.csv --id client_no --name shop --run loans --secret loans.secret --out shop/",
+    "fedonce guest fit shop.csv --id client_no --name shop --bytes-per-row 0.5 --drop notes --out shop/",
 )
 @unfolded
 def fit(

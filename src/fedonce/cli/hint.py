@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedonce.cli.help import command
 from fedonce.cli.host import host
 from fedonce.cli.options import (
     Id,
@@ -71,7 +72,11 @@ class HintLeavingOptions(LeavingOptions):
     seal_to: Annotated[Path | None, Messages(help="Public key of a guest: only that guest can open the file.")] = None
 
 
-@host.command()
+@command(
+    host,
+    "fedonce host hint bank.csv --id customer --label repaid --epsilon 2 --run loans --secret loans.secret --out hints.fedonce",
+    "fedonce host hint bank.csv --id customer --label repaid_before --proxy 'repaid last year' --out hints.fedonce",
+)
 @unfolded
 def hint(
     table: TableFile,

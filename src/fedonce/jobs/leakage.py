@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from fedonce.assess import leakage_page
 from fedonce.assess.attacks import chosen
 from fedonce.assess.leakage import Leakage, what_leaks
 from fedonce.data.table import Table
-from fedonce.errors import MessageError, parameter_error
+from fedonce.errors import FedOnceWarning, MessageError, parameter_error
 from fedonce.jobs.settings import RowNames, private_key
 from fedonce.jobs.tables import TableSource
 from fedonce.messages import envelope
@@ -133,6 +134,13 @@ class LeakageJob:
         if not len(held):
             raise MessageError(
                 f"The message of party {message.party!r} is about none of the rows of {self.table.path}."
+            )
+        if missing := len(message.values) - len(places):
+            warnings.warn(
+                f"{missing:,} of the message's {len(message.values):,} rows are not in {self.table.path}: is it the table that "
+                "the message was made from? With another one, nothing seems to be read.",
+                FedOnceWarning,
+                stacklevel=3,
             )
         return held, places
 
