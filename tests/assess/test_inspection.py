@@ -68,7 +68,7 @@ def test_everything_that_leaves_is_told(message, tmp_path):
         "bits per value": f"8, coded: {message.payload_bytes / 15:.2g} on average",
         "different rows of values": f"{len(message.values)}; {len(message.values)} rows share theirs with no other",
         "learner": "pca",
-        "readable": "not by design; what an attack rebuilds is told by `fedonce guest fit`",
+        "readable": "no column is sent as it is; what attacks read is told by `fedonce leakage`",
         "model": message.model,
         "noise": "none",
         "local epsilon": "none",
@@ -116,7 +116,7 @@ def test_layers_and_messages_that_are_to_be_read_are_told(tmp_path):
     rows = np.random.default_rng(0).standard_normal((400, 5)).astype(np.float32)
     layered = inspect(Guest("shop", Cells(cells=8, least=5, layers=2), 3).learn(rows).to_file(tmp_path / "m"))
     assert layered["layers"] == "2, which add up to the values"
-    assert layered["readable"].startswith("not by design")
+    assert layered["readable"].startswith("no column is sent as it is")
     read = Guest("shop", "quantiles", 3).learn(rows)
     told = inspect(read.to_file(tmp_path / "m"))
     assert told["readable"] == "BY DESIGN: quantiles, the columns themselves in bins"

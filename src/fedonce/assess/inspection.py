@@ -233,7 +233,7 @@ def _readable(message: Representation) -> str:
     """Return whether the values are the columns themselves: of a learner that is known here, by its name in the message."""
     name = message.learner
     if name not in LEARNERS.built_in or not LEARNERS.facts(name).readable:
-        return "not by design; what an attack rebuilds is told by `fedonce guest fit`"
+        return "no column is sent as it is; what attacks read is told by `fedonce leakage`"
     blurred = ", blurred by the noise, which hides single values and not what most rows have" if message.noise else ""
     return f"BY DESIGN: {name}, the columns themselves in bins{blurred}"
 
