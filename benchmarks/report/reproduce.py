@@ -68,7 +68,7 @@ Every table and figure of the paper, and the command that reproduces it. This pa
 from the stored runs in [benchmarks/results](../benchmarks/results).
 
 ```bash
-pip install -c constraints.txt -e '.[bench]'    # in a checkout
+pip install --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt -e '.[bench]'
 fedonce data list                               # which data sets are here; `fedonce data fetch NAME` gets one
 python -m benchmarks.run methods                # a small one first: every method on one table
 python -m benchmarks.report                     # docs/results.md, this page and all pictures
