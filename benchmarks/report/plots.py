@@ -157,7 +157,7 @@ def few_bytes_curves(folder: Path) -> None:
                 color=colour("FedOnce"),
                 marker="v",
                 ls=":",
-                label="FedOnce before: 8 bits, not coded",
+                label="FedOnce, 8 bits, not coded",
             )
         if found.beside is not None and found.beside.split:
             split = [(point.bytes, point.mean) for point in found.beside.split]
@@ -169,15 +169,15 @@ def few_bytes_curves(folder: Path) -> None:
 
 
 def private_budgets(folder: Path) -> None:
-    """Draw what the worst host reaches against epsilon: ours, and the paper's as printed and made anew."""
+    """Draw what the worst host reaches against epsilon: ours, and the paper's as printed and as reproduced."""
     groups = list(by_data(line for line in results("private") if look(line, "learner") is None).values())
     figure, axes = grid(len(groups))
     for axis, group in zip(axes, groups, strict=False):
         metric, budgets = group[0]["metric"], [e for e in order(group, "epsilon") if np.isfinite(e)]
         for method, name, look_of in (
             (private.OURS, "FedOnce private (sound)", "*-"),
-            (private.PAPERS, "FedOnce-L1 made anew (nominal)", "s--"),
-            (private.BASELINE, "Priv-Baseline made anew (nominal)", "^--"),
+            (private.PAPERS, "FedOnce-L1, reproduced (nominal)", "s--"),
+            (private.BASELINE, "Priv-Baseline, reproduced (nominal)", "^--"),
         ):
             lines = {epsilon: pick(group, method=method, epsilon=epsilon) for epsilon in budgets}
             known = [epsilon for epsilon in budgets if lines[epsilon]]
