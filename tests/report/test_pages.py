@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -131,10 +132,32 @@ def test_what_a_run_s_page_says(pages):
     assert "&lt;b&gt;bold&lt;/b&gt;" in pages["guest"]
     assert "The learner &#39;auto&#39; chose &#39;pca&#39; for this table." in pages["guest"]
     assert "readable" in pages["guest"]
+    headings = {name: re.findall(r"<h2>(.*?)</h2>", page) for name, page in pages.items()}
+    # The verdict first: what can be read, of which columns, before what the message says of itself.
+    assert headings["guest"][0] == "What can be read in it"
+    assert pages["guest"].index("of 3 columns") < pages["guest"].index("<h2>What leaves your premises</h2>")
+    assert re.search(r"readable</span>: \d of 3 columns", pages["guest"])
+    assert re.search(r"readable</span>: \d of 3 columns", pages["leakage"])
+    assert headings["host"][0] == "What it was worth"
+    assert "passed</span>: all 2 tests of what is called private" in pages["audit"]
     assert "All of it together: epsilon 4 at delta" in pages["guest with a budget"]
     assert "the host alone" in pages["host"]
     assert "loss on rows held back" in pages["host"]
     assert "average precision of" in pages["evaluation"]
+
+
+def test_an_audit_that_found_a_fault_says_so_at_the_top(tmp_path):
+    rates = np.linspace(0, 1, 5)
+    faulty = audit_report.Findings(
+        2.0,
+        [Coupled("nat", 3, 1.5, 0.2)],
+        [OneRun("a pca that leaks", 2.0, 1e-5, 10, 5, 3, 2.4)],
+        [Membership("no budget", None, 0.9, dict.fromkeys(("loss", "likelihood ratio", "RMIA"), (rates, rates)))],
+        [ToldLabels("the answers", 2.0, 10, 1000, 440, 1.9)],
+    )
+    assert not faulty.as_expected
+    page = audit_report.write(faulty, tmp_path).read_text(encoding="utf-8")
+    assert "failed</span>: a pca that leaks." in page[: page.index("<h2>")]
 
 
 def test_what_the_demonstration_s_page_says(pages, demonstration):

@@ -18,7 +18,6 @@ def write(found: Leakage, message: Representation, path: Path) -> Path:
         "assess/leakage.html.jinja",
         found=found,
         columns=sorted(found.columns, key=lambda each: (VERDICTS.index(each.verdict), -each.gain)),
-        counts={verdict: len(found.with_verdict(verdict)) for verdict in VERDICTS},
         message=message,
         facts={name: ATTACKS.facts(name) for name in tried if name in ATTACKS},
         never_safe=NEVER_SAFE,

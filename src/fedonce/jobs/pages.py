@@ -56,7 +56,6 @@ def guest_page(party: Guest, leaving: Mapping[str, Any], found: Leakage, chosen:
         "jobs/guest.html.jinja",
         party=party,
         leaving={name: value for name, value in leaving.items() if name not in ("file", "model folder")},
-        counts={verdict: len(found.with_verdict(verdict)) for verdict in VERDICTS},
         columns=order,
         found=found,
         chosen=chosen,
