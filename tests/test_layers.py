@@ -30,7 +30,7 @@ LAYERS = [
         "fedonce.federation",
         "fedonce.federation.flare",
     },
-    {"fedonce.cli"},
+    {"fedonce.cli", "fedonce.__main__"},
 ]
 LEVEL = {room: level for level, layer in enumerate(LAYERS, 1) for room in layer}
 

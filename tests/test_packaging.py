@@ -75,9 +75,10 @@ def test_the_installed_wheel_imports_every_module_and_says_its_version(wheel, tm
     ended = subprocess.run(code, env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert int(ended.stdout) > 200
-    command = [sys.executable, "-m", "fedonce.cli", "--version"]
-    told = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True).stdout
-    assert told == f"fedonce {fedonce.__version__}\n"
+    for name in ("fedonce", "fedonce.cli"):
+        command = [sys.executable, "-m", name, "--version"]
+        told = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True).stdout
+        assert told == f"fedonce {fedonce.__version__}\n"
 
 
 def test_the_sdist_has_what_tests_and_targets_need(tmp_path):

@@ -70,6 +70,13 @@ def test_little_that_leaves_cannot_be_rebuilt(fresh):
     assert told(fresh, f"{FIT_SHOP} --replace --dim 1 --bits 4")["warning"] in ("", None)
 
 
+@pytest.mark.parametrize(("options", "most"), [("", 16), ("--dim 1", 1)])
+def test_with_bytes_the_dim_that_is_given_is_the_most(fresh, options, most):
+    line = f"{FIT_SHOP} --replace --no-attack --bytes-per-row 8 {options}"
+    done(fresh, line)
+    assert Guest.load(fresh / "shop").dim == most
+
+
 def test_the_kind_of_file_does_not_matter(fresh):
     done(fresh, FIT_SHOP.replace("shop.csv", "shop.parquet").replace("--out shop", "--out second"))
     assert (fresh / "second" / MESSAGE).read_bytes() == (fresh / "shop" / MESSAGE).read_bytes()

@@ -79,7 +79,9 @@ def test_paragraphs_are_wrapped_anew_and_options_in_groups():
     assert "\nMessages\n  --guest PATH" in text
     assert "--validate / --no-validate" in text
     assert "\n  --json   Print the figures as JSON.\n" in text
-    assert "Values per row, at most. (default: 8)" in shown("guest fit", 100)
+    assert "Bits per value: 32 is exact, fewer weigh less and tell less. (default: 8)" in " ".join(
+        shown("guest fit", 100).split()
+    )
     assert "(required)" in text
 
 

@@ -29,7 +29,7 @@ def test_the_page_has_the_command_and_its_options(name):
 
 def test_a_default_is_told():
     section = TEXT.partition(" fedonce guest fit\n")[2]
-    assert re.search(r"^\| `--dim` \| `8` \|", section, re.MULTILINE)
+    assert re.search(r"^\| `--bits` \| `8` \|", section, re.MULTILINE)
     assert re.search(r"^\| `--name` \| required \|", section, re.MULTILINE)
 
 

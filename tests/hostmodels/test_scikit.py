@@ -139,7 +139,7 @@ class Nothing(BaseEstimator):
         (lambda: Host("bank", "regression", model=SVC()), "SVC predicts no numbers; take a regressor"),
         (lambda: Host("bank", model=Ridge()), "Ridge predicts no classes; take a classifier"),
         (lambda: FedOnceRegressor(model=SVC()).fit(X, X[:, 0]), "SVC predicts no numbers"),
-        (lambda: Host("bank", model="scikit"), "'model' parameter of Host must be a classifier or regressor object"),
+        (lambda: Host("bank", model="scikit"), "must be one of auto, .*linear, a HostModel or an estimator"),
         (lambda: Host("bank", model=SVC), "'model' parameter of Host must be one of"),
         (lambda: Host("bank", model=StandardScaler()), "'model'.*a classifier or regressor object"),
         (lambda: Host("bank", model=Nothing()), "'model'.*a classifier or regressor object"),

@@ -52,13 +52,15 @@ class LearningOptions:
         list[str] | None,
         Training(help="KEY=VALUE: a setting of the learner, such as least=50 of cells and quantiles; once for each."),
     ] = None
-    dim: Annotated[int, Training(help="Values per row, at most.", min=1)] = 8
+    dim: Annotated[
+        int | None, Training(help="Values per row, at most. Default: 8, or 16 with --bytes-per-row.", min=1)
+    ] = None
     bits: Annotated[int, Training(help="Bits per value: 32 is exact, fewer weigh less and tell less.")] = 8
     bytes_per_row: Annotated[
         float | None,
         Training(
             help="Bytes that a row's values may take, on average, such as 0.5 or 3: how many values are sent, and how finely "
-            "each is rounded, is then chosen by what they are worth. --dim is a ceiling, 16 or more."
+            "each is rounded, is then chosen by what they are worth, up to --dim values."
         ),
     ] = None
     epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None
@@ -80,7 +82,7 @@ class LearningOptions:
         from fedonce.learners import configured
         from fedonce.messages.codecs.budget import most_values
 
-        dim = most_values(self.dim, self.bytes_per_row)
+        dim = most_values(Learning.dim, self.bytes_per_row) if self.dim is None else self.dim
         own = pairs(self.learner_option, "--learner-option", "least=50")
         learner = configured(self.learner, own) if own else self.learner
         late = (self.noise, self.seed, self.bytes_per_row, self.local_epsilon, self.protect)

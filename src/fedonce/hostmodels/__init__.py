@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fedonce.errors import parameter_error
-from fedonce.hostmodels.names import HOST_MODELS, Facts
+from fedonce.hostmodels.names import HOST_MODELS, OBJECT_ONLY, Facts
 
 if TYPE_CHECKING:
     from fedonce.hostmodels.base import Examples, HostModel, Inputs
@@ -51,12 +51,13 @@ def make(model: object, recipe: object = "default", epochs: int | None = None, o
 
     if isinstance(model, HostModel):
         made = copy.deepcopy(model)
-    elif isinstance(model, str) and model in HOST_MODELS:
+    elif isinstance(model, str) and model in HOST_MODELS and model != OBJECT_ONLY:
         made = HOST_MODELS[model]()
     elif callable(getattr(model, "get_params", None)) and not isinstance(model, type):
         made = _of_estimator(model)
     else:
-        wanted = f"one of {', '.join(HOST_MODELS)}, a HostModel or an estimator{HOST_MODELS.meant(model)}"
+        names = ", ".join(name for name in HOST_MODELS if name != OBJECT_ONLY)
+        wanted = f"one of {names}, a HostModel or an estimator{HOST_MODELS.meant(model)}"
         raise parameter_error(owner, "model", wanted, model)
     if not isinstance(recipe, str) or recipe != "default":
         if not hasattr(made, "recipe"):

@@ -56,4 +56,5 @@ HOST_MODELS: Registry[Any, Facts] = Registry(
         "scikit": BuiltIn("fedonce.hostmodels.scikit:ScikitModel", Facts()),
     },
 )
-BY_NAME = tuple(name for name in HOST_MODELS.built_in if name != "scikit")  # which holds an object of the user's
+OBJECT_ONLY = "scikit"  # holds an estimator of the user's, which a name cannot say
+BY_NAME = tuple(name for name in HOST_MODELS.built_in if name != OBJECT_ONLY)
