@@ -10,6 +10,7 @@ from tests.conftest import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "examples" / "two_departments" / "README.md"]
 START = "pip install --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt "
+ENVIRONMENT = "python3 -m venv .venv && . .venv/bin/activate "
 FIRST = START + "'.[report,privacy]' pandas"
 
 
@@ -20,6 +21,9 @@ def text(name: str) -> str:
 @pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/quickstart.md", "docs/install.md"])
 def test_the_front_pages_install_the_same(name):
     assert re.findall(r"^pip install .*$", text(name), re.MULTILINE) == [FIRST]
+    # Many systems refuse to install outside of an environment.
+    assert f"```bash\n{ENVIRONMENT}" in text(name)
+    assert text(name).index(ENVIRONMENT) < text(name).index(FIRST)
 
 
 def test_every_line_that_installs_from_a_clone_takes_the_small_torch_and_the_tested_versions():
