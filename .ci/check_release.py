@@ -1,16 +1,18 @@
 """Whether a tag may become a release: version, changelog, citation and address say the same.
 
-python .ci/check_release.py v0.1.0 https://github.com/fedonce/fedonce
+python .ci/check_release.py v0.1.0 "$(git remote get-url origin)"
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+# The only files that name the repository: their formats cannot take it from elsewhere. A test looks for others.
+ADDRESSED = ("pyproject.toml", ".github/ISSUE_TEMPLATE/config.yml")
+NAMED = re.compile(r"https://(?:github|raw\.githubusercontent)\.com/([\w.-]+/[\w.-]+)")
 
 
 def problems(tag: str, address: str, root: Path = ROOT) -> list[str]:
@@ -21,7 +23,6 @@ def problems(tag: str, address: str, root: Path = ROOT) -> list[str]:
 
     version = re.findall(r'^__version__ = "(.+)"$', text("src/fedonce/__init__.py"), re.MULTILINE)[0]
     cited = re.findall(r"^version: (.+)$", text("CITATION.cff"), re.MULTILINE)[0]
-    urls = tomllib.loads(text("pyproject.toml"))["project"]["urls"]
     found = []
     if tag != f"v{version}":
         found.append(f"the tag is {tag}, src/fedonce/__init__.py has version {version}")
@@ -29,8 +30,9 @@ def problems(tag: str, address: str, root: Path = ROOT) -> list[str]:
         found.append(f"CITATION.cff has version {cited}, src/fedonce/__init__.py {version}")
     if not re.search(rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$", text("CHANGELOG.md"), re.MULTILINE):
         found.append(f"CHANGELOG.md has no dated section for {version}")
-    if urls["Repository"] != address:
-        found.append(f"pyproject.toml names {urls['Repository']}, the release is made by {address}")
+    for name in ADDRESSED:
+        others = sorted({each for each in NAMED.findall(text(name)) if not address.endswith(f"/{each}")})
+        found += [f"{name} names {other}, the release is made by {address}" for other in others]
     return found
 
 

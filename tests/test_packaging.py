@@ -24,6 +24,7 @@ from tests.conftest import ROOT
 
 SOURCE = ROOT / "src" / "fedonce"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NAME = PROJECT["urls"]["Repository"].removeprefix("https://github.com/")
 ALL = """
 import importlib, pkgutil, sys
 import fedonce
@@ -110,20 +111,30 @@ def test_links_of_the_readme_lead_somewhere_from_the_package_index(metadata):
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
     pictures = [link for link in links if link.endswith((".svg", ".png"))]
     assert len(pictures) >= 3
-    start = f"https://raw.githubusercontent.com/fedonce/fedonce/v{fedonce.__version__}/"
+    start = f"https://raw.githubusercontent.com/{NAME}/v{fedonce.__version__}/"
     assert all((ROOT / link.removeprefix(start)).is_file() for link in pictures)
 
 
 def test_a_tag_is_released_only_where_version_changelog_and_address_fit(tmp_path):
     problems, address = check_release().problems, PROJECT["urls"]["Repository"]
     assert problems(f"v{fedonce.__version__}", address) == []
-    assert len(problems("v9.9.9", "https://github.com/someone/else")) == 2
+    assert len(problems("v9.9.9", "https://github.com/someone/else")) == 3  # the tag, and both files with the address
     (tmp_path / "src" / "fedonce").mkdir(parents=True)
-    for name in ("src/fedonce/__init__.py", "pyproject.toml", "CITATION.cff"):
+    (tmp_path / ".github" / "ISSUE_TEMPLATE").mkdir(parents=True)
+    for name in ("src/fedonce/__init__.py", "CITATION.cff", *check_release().ADDRESSED):
         (tmp_path / name).write_text((ROOT / name).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "CHANGELOG.md").write_text("## [Unreleased]\n", encoding="utf-8")
     (told,) = problems(f"v{fedonce.__version__}", address, tmp_path)
     assert "no dated section" in told
+
+
+def test_the_address_of_the_repository_is_where_a_release_looks_for_it_and_nowhere_else():
+    kinds = {".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".jinja", ".txt", ".sh", ""}
+    ours = [ROOT / name for name in (".ci", ".github", "docs", "examples", "src", "tests", "benchmarks")]
+    files = [path for folder in ours for path in folder.rglob("*") if path.suffix in kinds and path.is_file()]
+    files += [path for path in ROOT.iterdir() if path.suffix in kinds and path.is_file() and path.name != ".git"]
+    naming = {path.relative_to(ROOT).as_posix() for path in files if f".com/{NAME}".encode() in path.read_bytes()}
+    assert naming == set(check_release().ADDRESSED)
 
 
 def test_containers_run_commands_that_exist():
