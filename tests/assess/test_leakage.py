@@ -50,7 +50,8 @@ def test_the_warning_names_five_columns_and_what_to_do():
     for parameter in REMEDIES:
         assert f"({parameter})" in text
     assert (
-        "Who also knows 75 % of the rows or more can read column 'c0'." in leakage_of(found("c0", 0.99, 0.75)).warning
+        "Anyone who also knows 75 % of the rows or more can read column 'c0'."
+        in leakage_of(found("c0", 0.99, 0.75)).warning
     )
     assert leakage_of(found("c0", 0.6)).warning is None
 

@@ -319,7 +319,9 @@ def _warning(bad: Sequence[ColumnVerdict]) -> str:
     others = [each for each in bad if each.finding is not None and each.finding.knows]
     least = min((each.finding.knows for each in others if each.finding is not None), default=0.0)
     told = [f"Anyone who holds the message can read {_listed(anyone)}."] if anyone else []
-    told += [f"Who also knows {100 * least:g} % of the rows or more can read {_listed(others)}."] if others else []
+    told += (
+        [f"Anyone who also knows {100 * least:g} % of the rows or more can read {_listed(others)}."] if others else []
+    )
     return " ".join([*told, _remedy()])
 
 

@@ -40,7 +40,7 @@ def epsilon(
     division: Division = "moments",
     as_json: AsJson = False,
 ) -> None:
-    """Print what it costs when parties train so long, each with its own columns of the same people."""
+    """Print what a training costs, all parties together, each with its own columns of the same people."""
     from fedonce.privacy import accountants
     from fedonce.privacy.events import SampledGaussian
 
