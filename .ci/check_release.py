@@ -1,6 +1,6 @@
 """Whether a tag may become a release: version, changelog, citation and address say the same.
 
-python .ci/check_release.py v0.1.0 "$(git remote get-url origin)"
+python .ci/check_release.py v0.1.0 https://github.com/OWNER/PROJECT
 """
 
 from __future__ import annotations
