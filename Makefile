@@ -87,6 +87,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.speed.quickstart
 	$(BIN)/python -m benchmarks.speed.demo
 	$(BIN)/python -m benchmarks.speed.dpsgd
+	$(BIN)/python -m benchmarks.speed.convolutions
 	$(BIN)/python -m benchmarks.speed.memory
 	$(BIN)/python -m benchmarks.speed.cooccurrence
 	$(BIN)/python -m benchmarks.speed.loading

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.report.figures import Line, Point, by_data, look, mean_cell, pick, results, table, times, title
+from benchmarks.report.figures import Line, Point, by_data, look, mean_cell, order, pick, results, table, times, title
 from benchmarks.report.frontier import Frontier, frontiers
+from benchmarks.report.hints import OURS
 
 
 @dataclass(frozen=True)
 class Few:
-    """The runs of one data set, and what stands beside them: messages that are not coded, and SplitNN."""
+    """The runs of one data set, and what stands beside them: messages that are not coded, with hints, and SplitNN."""
 
     lines: Sequence[Line]
     beside: Frontier | None
+    with_hints: Sequence[Line] = ()
 
     @property
     def name(self) -> str:
@@ -32,6 +34,17 @@ class Few:
             asked = sorted({look(line, "bytes_per_row") for line in runs})
             yield learner, model, [(each, pick(runs, bytes_per_row=each)) for each in asked]
 
+    def hinted(self) -> dict[float | None, list[tuple[float, float]]]:
+        """Return bytes and means by the labels' epsilon, None where there are no hints; all with the larger networks."""
+        curves = {}
+        for epsilon in (None, *order(self.with_hints, "hints")):
+            runs = [line for line in self.with_hints if look(line, "hints") == epsilon]
+            sizes = [pick(runs, dim=dim) for dim in order(runs, "dim")]
+            curves[epsilon] = [
+                (message_bytes(each), float(np.mean([line["value"] for line in each]))) for each in sizes
+            ]
+        return {epsilon: curve for epsilon, curve in curves.items() if curve}
+
     def plain(self) -> list[tuple[float, float]]:
         """Return bytes and means of principal components of 8 bits that are not coded."""
         sizes = [] if self.beside is None else self.beside.sizes
@@ -43,9 +56,14 @@ def found() -> list[Few]:
     others = {
         (each.lines[0]["data"], tuple(each.lines[0]["loader"].values())): each for each in frontiers() if each.lines
     }
-    groups = by_data(results("few_bytes")).values()
+    hints = [line for line in results("hints") if line["method"] == OURS and look(line, "recipe") == "large"]
     return [
-        Few(lines, others.get((lines[0]["data"], tuple(lines[0]["loader"].values())))) for lines in map(list, groups)
+        Few(
+            list(lines),
+            others.get((lines[0]["data"], tuple(lines[0]["loader"].values()))),
+            pick(hints, data=lines[0]["data"]),
+        )
+        for lines in by_data(results("few_bytes")).values()
     ]
 
 

@@ -159,6 +159,17 @@ def few_bytes_curves(folder: Path) -> None:
                 ls=":",
                 label="FedOnce, 8 bits, not coded",
             )
+        for epsilon, points in found.hinted().items():
+            hint = "no hints" if epsilon is None else f"hints, label epsilon {epsilon:g}"
+            mark = "P" if epsilon is None else f"${epsilon:g}$"
+            axis.plot(
+                *zip(*points, strict=True),
+                color=colour("FedOnce-hints"),
+                marker=mark,
+                ms=9,
+                ls="--",
+                label=f"FedOnce, larger networks, {hint}",
+            )
         if found.beside is not None and found.beside.split:
             split = [(point.bytes, point.mean) for point in found.beside.split]
             axis.plot(*zip(*split, strict=True), **style("SplitNN"), label="SplitNN")

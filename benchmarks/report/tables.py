@@ -111,6 +111,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "hints": hints.section,
     "hint-shares": hints.shares_table,
     "whoever": whoever.section,
+    "whoever-front": whoever.front,
     "leakage": leakage.section,
     "datasets": datasets_table,
     "splits": splits_table,

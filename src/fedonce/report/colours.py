@@ -26,6 +26,7 @@ METHODS = {
     "FedOnce-patches": PURPLE,
     "FedOnce-cells": GREEN,
     "FedOnce-quantiles": PURPLE,
+    "FedOnce-hints": GREEN,
     "SplitNN": BLUE,
     "SplitNN-Comm": SKY,
     "SplitNN-TabM": SKY,

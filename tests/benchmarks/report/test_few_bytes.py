@@ -28,7 +28,13 @@ def line(most, value, sent, learner="auto", model="auto", seed=0):
 @pytest.fixture
 def measured(monkeypatch):
     lines = [line(0.5, 90.0, 100), line(0.5, 92.0, 120, seed=1), line(3, 95.0, 400), line(0.5, 93.0, 90, "quantiles")]
-    monkeypatch.setattr(few_bytes, "results", lambda name: lines)
+    with_hints = [
+        line(0, 93.0, 3200) | {"method": few_bytes.OURS, "config": {"recipe": "large", "dim": 16, "hints": epsilon}}
+        for epsilon in (None, 2, 2)
+    ]
+    with_hints[2]["value"] = 95.0
+    stored = {"few_bytes": lines, "hints": [*with_hints, with_hints[0] | {"data": "mnist"}]}
+    monkeypatch.setattr(few_bytes, "results", stored.__getitem__)
     monkeypatch.setattr(few_bytes, "frontiers", list)
 
 
@@ -43,3 +49,8 @@ def test_the_summary_has_a_byte_or_less(measured):
     rows = few_bytes.summary().splitlines()[2:]
     assert len(rows) == 2
     assert all(row.startswith("| phishing (3) | 0.5 |") for row in rows)
+
+
+def test_hints_stand_beside_by_their_epsilon(measured):
+    (few,) = few_bytes.found()
+    assert few.hinted() == {None: [(16.0, 93.0)], 2: [(16.0, 94.0)]}

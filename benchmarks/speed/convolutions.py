@@ -1,0 +1,71 @@
+"""How long a step of the network `cnn3` takes with channels last in memory, as it is made, and with channels first.
+
+    python -m benchmarks.speed.convolutions [--batch 256 --steps 20]
+
+One thread. Steps of both kinds take turns, so that what else the machine does falls on both; the ratio is what counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from benchmarks import store
+from fedonce.training.networks import cnn3
+
+SHAPES = {
+    "quarter of MNIST": (1, 14, 14),
+    "half of MNIST": (1, 28, 14),
+    "MNIST": (1, 28, 28),
+    "half of CIFAR-10": (3, 32, 16),
+}
+RESULTS = store.RESULTS / "convolutions_speed.json"
+
+
+def step(network: nn.Module, images: torch.Tensor) -> Callable[[], None]:
+    """Return a step of training: forward, backward, and the weights moved."""
+    labels = torch.randint(10, (len(images),))
+    optimizer = torch.optim.AdamW(network.parameters())
+
+    def run() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(network(images), labels).backward()
+        optimizer.step()
+
+    return run
+
+
+def seconds(steps: list[Callable[[], None]], count: int) -> list[float]:
+    """Return the CPU seconds of each kind, in turns, after two to warm up."""
+    taken = [0.0] * len(steps)
+    for turn in range(count + 2):
+        for kind, run in enumerate(steps):
+            started = time.process_time()
+            run()
+            taken[kind] += (time.process_time() - started) * (turn >= 2)
+    return taken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--steps", type=int, default=20)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = []
+    for name, shape in SHAPES.items():
+        images = torch.randn(given.batch, *shape)
+        last, first = cnn3(shape, 10), cnn3(shape, 10).to(memory_format=torch.contiguous_format)
+        new, old = seconds([step(last, images), step(first, images)], given.steps)
+        rows.append({"images": name, "batch": given.batch, "channels_last_over_first": round(new / old, 3)})
+        print(json.dumps(rows[-1]), flush=True)
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
