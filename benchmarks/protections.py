@@ -23,20 +23,18 @@ from benchmarks import store
 from benchmarks.data import fetch
 from benchmarks.methods.leakage import ROWS, best, wider
 from benchmarks.problem import Problem
+from benchmarks.report.protections import PLAIN, RESULTS, VERDICTS
 from benchmarks.resisting import Adversarial, Rounded
 from benchmarks.rows import scored_on
 from benchmarks.run import parties_of
 from fedonce import FedOnceClassifier, InputError
 from fedonce.assess import what_leaks
 from fedonce.assess.attacks import Finding
-from fedonce.assess.attacks.base import VERDICTS
 from fedonce.assess.attacks.known_rows import KnownRows
 from fedonce.data.table import Table
 from fedonce.learners import Cells
 
-RESULTS = store.RESULTS / "protections.json"
 DATA = {"phishing": (3, 3), "shop": (8, 5)}  # values per row, and seeds
-PLAIN = "PCA, 8 bits"
 EXACT = {"bits": 32}  # what the learner has rounded is not rounded again
 
 # By name: what a guest is told. A learner is made anew for each guest.

@@ -26,7 +26,7 @@ __all__ = ["OTHERS", "colour", "grid", "label", "log_scale", "save", "style"]
 
 WIDTH, DPI = 12.0, 120  # inches, and pixels for each
 HEIGHTS = {1: 6.0, 2: 4.6, 3: 3.6}  # of a part, by how many stand side by side
-SHADES = 96  # colours in a file: lines and letters need no more
+SHADES = 200  # colours in a file: with fewer, two colours of the palette may become one
 MARKS = {
     "FedOnce": "*",
     "FedOnce multi-round": "o",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.report import leakage, plots
+from benchmarks.report import leakage, leakage_picture
 
 
 def line(value=90.0, seed=0, points=12.0, **config):
@@ -56,6 +56,6 @@ def test_runs_are_told_by_what_was_sent(monkeypatch):
 
 
 def test_the_picture_is_drawn(monkeypatch, tmp_path):
-    monkeypatch.setattr(plots, "results", lambda name: [line(learner="pca"), line(protect="cells:20")])
-    plots.leakage_points(tmp_path)
+    monkeypatch.setattr(leakage_picture, "results", lambda name: [line(learner="pca"), line(protect="cells:20")])
+    leakage_picture.draw(tmp_path)
     assert (tmp_path / "leakage.png").stat().st_size > 1000
