@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,12 +13,9 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce.learners import PCA, Learner
-from fedonce.learners.base import Tensors
-from fedonce.training.loop import Rows
-from fedonce.training.randomness import torch_seeded
-from fedonce.training.settings import Epoch
 
-HOW = ("nearest", "randomised", "triangular", "subtractive")
+Rows = NDArray[np.float32]
+Tensors = dict[str, NDArray[Any]]
 
 
 @dataclass(eq=False)
@@ -43,7 +40,7 @@ class Rounded(Learner):
     low_: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), init=False, repr=False)
     step_: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), init=False, repr=False)
 
-    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Any]:
         """Find principal directions, and where their values lie."""
         self.base_ = PCA()
         self.base_.fit(rows, dim, rng, device)
@@ -116,12 +113,13 @@ class Adversarial(Learner):
     width: int = 64
     network_: nn.Module = field(default_factory=nn.Identity, init=False, repr=False)
 
-    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
+    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Any]:
         """Train encoder, decoder and adversary together."""
         given = torch.from_numpy(np.ascontiguousarray(rows, np.float32))
         secret = [j for j, column in enumerate(rows.T) if len(np.unique(column)) == 2]
         hidden = (given[:, secret] > given[:, secret].mean(dim=0)).float()
-        with torch_seeded(rng):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(rng.integers(2**63)))
             encoder = nn.Sequential(*self._layers(given.shape[1], dim), nn.BatchNorm1d(dim, affine=False))
             decoder, adversary = self._layers(dim, given.shape[1]), self._layers(dim, max(len(secret), 1))
             parts = [encoder, decoder, adversary]
