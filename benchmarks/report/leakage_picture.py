@@ -24,6 +24,7 @@ KINDS = {
     "noise": ("PCA with noise 0.1, 0.3", "FedOnce, noise", "v"),
     "local_epsilon": ("local epsilon 4", "FedOnce, local epsilon", "d"),
 }
+SHADES = 200  # with fewer, orange becomes vermilion
 ROOM = 0.12  # of the height, above and below the points
 NEAR = (2.5, 0.05)  # points of per cent, and parts of the height, within which two marks would hide each other
 
@@ -43,7 +44,7 @@ def draw(folder: Path) -> None:
             _draw(axis, name, series[name])
         _axes(axis, group)
     _in_order(axes)
-    save(figure, axes, folder / "leakage.png")
+    save(figure, axes, folder / "leakage.png", SHADES)
 
 
 class Point:
