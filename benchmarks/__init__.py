@@ -25,6 +25,10 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         "attacks messages as `fedonce leakage` does, by who knows 1 % of the rows alone",
         ("fedonce.assess.attacks.known_rows", "fedonce.data.table"),
     ),
+    "protections.py": (
+        "attacks messages as `fedonce leakage` does, by who knows 1 % of the rows alone",
+        ("fedonce.assess.attacks.known_rows", "fedonce.data.table"),
+    ),
     "read_cells.py": (
         "reads a message as one who got hold of the centres, and by the attack that guests are told of",
         ("fedonce.assess.leakage", "fedonce.data.table"),

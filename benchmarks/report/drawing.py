@@ -76,8 +76,8 @@ def log_scale(axis: Any) -> None:
     axis.xaxis.set_minor_formatter(NullFormatter())
 
 
-def save(figure: Any, axes: Sequence[Any], path: Path) -> None:
-    """Write a picture with one legend for all of its parts, below them."""
+def save(figure: Any, axes: Sequence[Any], path: Path, shades: int = SHADES) -> None:
+    """Write a picture with one legend for all of its parts, below them; one with most of the palette needs more shades."""
     handles = {name: handle for axis in axes for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.set_dpi(DPI)
     legend = _legend(figure, handles)
@@ -86,7 +86,7 @@ def save(figure: Any, axes: Sequence[Any], path: Path) -> None:
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=DPI, facecolor="white")
     plt.close(figure)
-    few = Image.open(drawn).convert("RGB").quantize(SHADES, dither=Image.Dither.NONE)
+    few = Image.open(drawn).convert("RGB").quantize(shades, dither=Image.Dither.NONE)
     few.save(path, optimize=True)
 
 

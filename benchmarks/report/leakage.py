@@ -8,6 +8,8 @@ import numpy as np
 
 from benchmarks.report.figures import Line, by_data, look, mean_cell, results, table, title
 
+IMAGES = ("mnist",)  # of whose hundreds of pixels the mean says more than the worst
+
 WAYS = {
     "by nothing": "no row known",
     "by wider": "no row known, products and cells",
@@ -22,6 +24,37 @@ def section() -> str:
     head += ["worst column, no row known", "products and cells", "1 % known"]
     rows = [_row(runs) for group in by_data(results("leakage")).values() for runs in messages(group).values()]
     return table(head, rows)
+
+
+def sweet_spots() -> str:
+    """Return the messages of each data set that no other beats, both in how good the model is and in what is read; PCA beside."""
+    rows = []
+    for group in by_data(results("leakage")).values():
+        found = messages(group)
+        best = {
+            words: runs for words, runs in found.items() if not any(_beats(other, runs) for other in found.values())
+        }
+        plain = {words: runs for words, runs in found.items() if _plain(runs[0])}
+        rows += [_short(runs) for runs in (plain | best).values()]
+    return table(["data (parties)", "message", "accuracy or error", "B per row and guest", *WAYS.values()], rows)
+
+
+def _plain(line: Line) -> bool:
+    return look(line, "learner") == "pca" and not any(look(line, name) for name in ("noise", "protect", "bits"))
+
+
+def _beats(first: Sequence[Line], second: Sequence[Line]) -> bool:
+    """Tell whether the first is as good in both, and better in one."""
+    sign = 1 if first[0]["metric"] == "accuracy" else -1
+    (one, less), (other, more) = (
+        (sign * float(np.mean([line["value"] for line in runs])), read(runs)) for runs in (first, second)
+    )
+    return one >= other and less <= more and (one, less) != (other, more)
+
+
+def _short(runs: Sequence[Line]) -> list[str]:
+    name, words, score, size, *_ = _row(runs)
+    return [name, words, score, size, *(_worst(runs, way) for way in WAYS)]
 
 
 def messages(group: Sequence[Line]) -> dict[str, list[Line]]:
@@ -61,6 +94,8 @@ def _worst(runs: Sequence[Line], way: str) -> str:
     """Say which part of what guessing gets wrong is got right of the worst column, and how many points that are."""
     if not runs[0][way]["columns"]:
         return "-"
+    if runs[0]["data"] in IMAGES:
+        return f"{100 * _mean(runs, way, 'mean_gain'):.0f} % of a pixel, mean"
     points = [line[way]["points"] for line in runs if line[way].get("points") is not None]
     told = f"; yes/no: {float(np.mean(points)):.1f} points above guessing" if points else ""
     return f"{100 * gain(runs, way):.0f} %{told}"
@@ -69,6 +104,11 @@ def _worst(runs: Sequence[Line], way: str) -> str:
 def gain(runs: Sequence[Line], way: str) -> float:
     """Return the mean over runs of what is got right, of the worst column, of what guessing gets wrong."""
     return _mean(runs, way, "gain")
+
+
+def read(runs: Sequence[Line]) -> float:
+    """Return how much is read, for a picture: of the worst column by who knows no row; of images by who knows 1 %, on average."""
+    return _mean(runs, "by known", "mean_gain") if runs[0]["data"] in IMAGES else gain(runs, "by nothing")
 
 
 def _mean(runs: Sequence[Line], way: str, entry: str) -> float:

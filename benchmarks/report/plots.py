@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import privacy_loss, store
-from benchmarks.report import few_bytes, hints, leakage, paper, private
+from benchmarks.report import few_bytes, hints, leakage_picture, paper, private
 from benchmarks.report.drawing import OTHERS, colour, grid, label, log_scale, save, style
 from benchmarks.report.figures import by_data, curve, look, order, pick, results
 from benchmarks.report.frontier import frontiers
@@ -212,28 +211,6 @@ def private_budgets(folder: Path) -> None:
     save(figure, axes, folder / "private.png")
 
 
-def leakage_points(folder: Path) -> None:
-    """Draw each message of a data set: how good the model is, against what of the worst column is read by who knows no row."""
-    groups = list(by_data(results("leakage")).values())
-    kinds: dict[str, int] = {}
-    figure, axes = grid(len(groups))
-    for axis, group in zip(axes, groups, strict=False):
-        for words, runs in leakage.messages(group).items():
-            read = 100 * leakage.gain(runs, "by nothing")
-            kind = re.sub(r" \d+x\d", "", words)  # one colour and mark for each kind, in every part
-            place = kinds.setdefault(kind, len(kinds))
-            look_of = {
-                "color": OTHERS[place % len(OTHERS)],
-                "marker": "osD^v*"[place // len(OTHERS)],
-                "ms": 8,
-                "ls": "",
-            }
-            axis.plot(read, np.mean([line["value"] for line in runs]), label=kind, **look_of)
-        axis.set(xlabel="read of the worst column (%), no row known", xlim=(-4, 104))
-        label(axis, group)
-    save(figure, axes, folder / "leakage.png")
-
-
 def hints_curves(folder: Path) -> None:
     """Draw how good the model is by the epsilon with which labels are hinted at, beside the methods without hints."""
     groups = list(by_data(results("hints")).values())
@@ -286,7 +263,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "noise": partial(varied, experiment="noise", by="noise", what="sigma_r"),
     "laggy": partial(varied, experiment="laggy", by="absent", what="guests absent"),
     "private": private_budgets,
-    "leakage": leakage_points,
+    "leakage": leakage_picture.draw,
 }
 
 

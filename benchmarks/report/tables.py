@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.experiment import load
-from benchmarks.report import choices, few_bytes, hints, host_models, leakage, private, speed, whoever
+from benchmarks.report import choices, few_bytes, hints, host_models, leakage, private, protections, speed, whoever
 from benchmarks.report.communication import summary
 from benchmarks.report.datasets import COMBINE, OURS, SOLO, datasets_table, splits_table
 from benchmarks.report.figures import TITLES, Line, better, look, mean_cell, pick, results, table, title
@@ -112,7 +112,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "hint-shares": hints.shares_table,
     "whoever": whoever.section,
     "whoever-front": whoever.front,
-    "leakage": leakage.section,
+    "leakage": leakage.sweet_spots,
+    "protections": protections.section,
     "datasets": datasets_table,
     "splits": splits_table,
     "compared": summary,

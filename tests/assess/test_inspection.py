@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedonce import Guest, MessageError, Representation
-from fedonce.assess.inspection import inspect, rows_alike
+from fedonce.assess.inspection import inspect, protected_by, rows_alike
 from fedonce.data.preparation import Public
 from fedonce.data.table import Table
 from fedonce.jobs.settings import purse
@@ -68,6 +68,7 @@ def test_everything_that_leaves_is_told(message, tmp_path):
         "bits per value": f"8, coded: {message.payload_bytes / 15:.2g} on average",
         "different rows of values": f"{len(message.values)}; {len(message.values)} rows share theirs with no other",
         "learner": "pca",
+        "protection": "none stated",
         "readable": "no column is sent as it is; what attacks read is told by `fedonce leakage`",
         "model": message.model,
         "noise": "none",
@@ -119,12 +120,26 @@ def test_layers_and_messages_that_are_to_be_read_are_told(tmp_path):
     assert layered["readable"].startswith("no column is sent as it is")
     read = Guest("shop", "quantiles", 3).learn(rows)
     told = inspect(read.to_file(tmp_path / "m"))
-    assert told["readable"] == "BY DESIGN: quantiles, the columns themselves in bins"
+    assert told["readable"] == "YES, BY DESIGN: quantiles sends the columns themselves in bins"
     assert told["bytes per row"] == pytest.approx(read.payload_bytes / 400, rel=0.01)
     assert "layers" not in told
     blurred = inspect(Guest("shop", "quantiles", 3, noise=0.1).learn(rows).to_file(tmp_path / "m"))
     assert "BY DESIGN" in blurred["readable"]
     assert "blurred by the noise" in blurred["readable"]
+
+
+def test_a_protection_is_named(tmp_path):
+    rows = np.random.default_rng(0).standard_normal((400, 5)).astype(np.float32)
+    told = inspect(Guest("shop", protect="cells:30").learn(rows).to_file(tmp_path / "m"))
+    assert told["learner"] == "cells (protect cells:30)"
+    assert told["protection"].startswith(
+        "cells:30: numbers in an order by chance, each of 30 rows of the training or more"
+    )
+    plain = Guest("shop", "pca", 2).learn(rows)
+    assert protected_by(plain) == {"protect": "", "blurred": ""}
+    assert protected_by(replace(plain, note="protect cells:x; protect walls"))["protect"] == ""
+    assert protected_by(Guest("shop", "pca", 2, noise=0.1).learn(rows))["blurred"] == "noise"
+    assert protected_by(Guest("shop", "pca", 2, local_epsilon=4.0).learn(rows))["blurred"] == "local_epsilon"
 
 
 @pytest.mark.parametrize(("form", "said"), [("plain", "every id can be read"), ("hashed", "CAN GUESS THEM")])

@@ -322,7 +322,7 @@ def test_settings_of_the_learner(fresh):
     assert int(shared["different rows of values"].split(";")[0]) <= 4
     assert Guest.load(fresh / "shop").learner.least == 25
     read = told(fresh, f"{line} --learner auto --learner-option readable=true")
-    assert read["readable"] == "BY DESIGN: quantiles, the columns themselves in bins"
+    assert read["readable"] == "YES, BY DESIGN: quantiles sends the columns themselves in bins"
     failed(fresh, 3, ("no setting 'leest'",), f"{line} --learner cells --learner-option leest=2")
     failed(fresh, 3, ("--learner-option must be like least=50",), f"{line} --learner cells --learner-option least")
 

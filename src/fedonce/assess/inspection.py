@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.errors import MessageError
-from fedonce.learners.names import LEARNERS
+from fedonce.learners.names import LEARNERS, protection_in
 from fedonce.messages import envelope
 from fedonce.messages import hints as hints_file
 from fedonce.messages.codecs import Coded
@@ -150,6 +150,7 @@ def describe_message(
         **_layers(message),
         "different rows of values": _shared(message.values) if held else "no rows",
         "learner": message.learner + (f" ({message.note})" if message.note else ""),
+        "protection": _protection(message),
         "readable": _readable(message),
         "model": message.model or "not told",
         "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",
@@ -235,7 +236,22 @@ def _readable(message: Representation) -> str:
     if name not in LEARNERS.built_in or not LEARNERS.facts(name).readable:
         return "no column is sent as it is; what attacks read is told by `fedonce leakage`"
     blurred = ", blurred by the noise, which hides single values and not what most rows have" if message.noise else ""
-    return f"BY DESIGN: {name}, the columns themselves in bins{blurred}"
+    return f"YES, BY DESIGN: {name} sends the columns themselves in bins{blurred}"
+
+
+def protected_by(message: Representation) -> dict[str, Any]:
+    """Return what a message states of how its values are protected, by the names of `fedonce.assess.attacks.Exposed`."""
+    blurred = "local_epsilon" if message.local_epsilon is not None else "noise" if message.noise else ""
+    return {"protect": protection_in(message.note), "blurred": blurred}
+
+
+def _protection(message: Representation) -> str:
+    """Return which protection a message states; how many rows share a number can be counted in it."""
+    found = protection_in(message.note)
+    if not found:
+        return "none stated"
+    fewest = found.removeprefix("cells:")
+    return f"{found}: numbers in an order by chance, each of {fewest} rows of the training or more (as the guest states it)"
 
 
 def _shared(values: NDArray[np.float32]) -> str:

@@ -43,7 +43,7 @@ REMEDIES = (
     "learner",
     "protect",
     "local_epsilon",
-)  # the parameters that `warning` is about
+)  # the parameters that a remedy may be about
 REBUILDS = ("record",)  # of what is not about a column, this counts as rebuilt, too
 NEVER_SAFE = "Not by these attacks does not mean safe: a better attack, or one who knows more, may read it."
 
@@ -90,7 +90,7 @@ def what_leaks(
         else:
             findings += attack.run(exposed, np.random.default_rng([seed, *attack.name.encode()]))
     told = mending.advice(exposed, seed) if advise else ()
-    return Leakage(tuple(findings), untried, exposed.learner, table.names, told)
+    return Leakage(tuple(findings), untried, exposed.learner, table.names, told, mending.remedy(exposed))
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,8 @@ class Leakage:
         The columns, in the table's order.
     advice : tuple of str
         What was tried to mend it, and helped.
+    remedy : str
+        What can be done about such a message, parameters in brackets.
     """
 
     findings: tuple[Finding, ...]
@@ -157,6 +159,12 @@ class Leakage:
     learner: str = ""
     names: tuple[Hashable, ...] = ()
     advice: tuple[str, ...] = ()
+    remedy: str = mending.DROP
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        """The parameters that the remedy names."""
+        return tuple(name for name in REMEDIES if f"({name})" in self.remedy)
 
     @property
     def columns(self) -> tuple[ColumnVerdict, ...]:
@@ -202,8 +210,8 @@ class Leakage:
             what = "whole records" if worst.column is None else f"column {worst.column!r}"
             raise MessageError(
                 f"The message is refused: an attack ({worst.told_by}) rebuilds {what} to {worst.gain:.2f} of what guessing "
-                f"gets wrong, and at most {most:g} is allowed (refuse_above). {_remedy()}",
-                parameter=("refuse_above", *REMEDIES),
+                f"gets wrong, and at most {most:g} is allowed (refuse_above). {self.remedy}",
+                parameter=("refuse_above", *self.remedies),
             )
 
     @property
@@ -211,7 +219,7 @@ class Leakage:
         """Some sentences on what can be read, and what to do; None where nothing can."""
         plain = by_design(self.learner) if _sends_columns(self.learner) else None
         bad = self.with_verdict(READABLE)
-        return " ".join(filter(None, [plain, _warning(bad) if bad else None])) or None
+        return " ".join(filter(None, [plain, f"{_warning(bad)} {self.remedy}" if bad else None])) or None
 
     def as_json(self) -> dict[str, Any]:
         """Return verdicts and findings as JSON values."""
@@ -307,13 +315,6 @@ def _printable(column: Hashable) -> str:
     return name if len(name) <= 32 else f"{name[:29]}..."
 
 
-def _remedy() -> str:
-    return (
-        "Send fewer values (dim), bits (bits) or bytes (bytes_per_row), learn otherwise (learner), let rows share a number "
-        "(protect), leave the column out (drop), add noise (noise), or tell each row with an epsilon (local_epsilon)."
-    )
-
-
 def _warning(bad: Sequence[ColumnVerdict]) -> str:
     anyone = [each for each in bad if each.finding is not None and not each.finding.knows]
     others = [each for each in bad if each.finding is not None and each.finding.knows]
@@ -322,7 +323,7 @@ def _warning(bad: Sequence[ColumnVerdict]) -> str:
     told += (
         [f"Anyone who also knows {100 * least:g} % of the rows or more can read {_listed(others)}."] if others else []
     )
-    return " ".join([*told, _remedy()])
+    return " ".join(told)
 
 
 def _listed(columns: Sequence[ColumnVerdict]) -> str:

@@ -25,7 +25,7 @@ from fedonce.cli.options import (
     Training,
     pairs,
 )
-from fedonce.cli.remedies import in_options, with_options
+from fedonce.cli.remedies import in_options
 from fedonce.cli.terminal import AsJson, Quiet, progress, say, show, to_json, warn
 from fedonce.cli.unfolding import unfolded
 from fedonce.errors import InputError
@@ -170,8 +170,6 @@ def fit(
 
 
 def _print_fit(report: GuestReport) -> None:
-    from fedonce.assess.leakage import REMEDIES
-
     typer.echo("What leaves your premises:")
     show(report.leaving())
     if report.chosen:
@@ -186,7 +184,7 @@ def _print_fit(report: GuestReport) -> None:
     if report.page is not None:
         typer.echo(f"report: {report.page}")
     if report.warning:
-        warn(with_options(report.warning, REMEDIES))
+        warn(in_options(report.warning, report.leakage.remedies))
 
 
 @command(guest, "fedonce guest represent new_shop.csv --model shop/ --secret loans.secret --out new_shop.fedonce")

@@ -17,7 +17,7 @@ from fedonce.cli.options import (
     Seed,
     TableOptions,
 )
-from fedonce.cli.remedies import in_options, with_options
+from fedonce.cli.remedies import in_options
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, say, to_json, warn
 from fedonce.cli.unfolding import unfolded
 from fedonce.system.text import names
@@ -43,7 +43,6 @@ def leakage(
 
     A verdict is "readable", "partly" or "not by these attacks". The last does not mean safe.
     """
-    from fedonce.assess.leakage import REMEDIES
     from fedonce.jobs import LeakageJob, RowNames
 
     with progress(quiet) as tell:
@@ -61,4 +60,4 @@ def leakage(
     if report.page is not None:
         typer.echo(f"page: {report.page}")
     if report.leakage.warning:
-        warn(with_options(report.leakage.warning, REMEDIES))
+        warn(in_options(report.leakage.warning, report.leakage.remedies))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedonce.assess.inspection import describe_message
+from fedonce.assess.inspection import describe_message, protected_by
 from fedonce.assess.leakage import MOST_ROWS, ColumnLeakage, Leakage, what_leaks
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
@@ -302,7 +302,8 @@ def attacked(party: Guest, own: Table) -> Leakage:
     most_rows = min(max(ATTACKED // max(len(own.names), 1), FEWEST_ATTACKED), MOST_ROWS)
     sample = np.random.default_rng(0).permutation(own.n_rows)[:most_rows]
     rows = replace(own.take(np.sort(sample)), ids=None)
-    return what_leaks(party.represent(rows).values, rows, learner=as_sent(party))
+    sent = party.represent(rows)
+    return what_leaks(sent.values, rows, learner=as_sent(party), **protected_by(sent))
 
 
 def as_sent(party: Guest) -> str:

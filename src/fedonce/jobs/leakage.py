@@ -10,6 +10,7 @@ from typing import Any
 
 from fedonce.assess import leakage_page
 from fedonce.assess.attacks import chosen
+from fedonce.assess.inspection import protected_by
 from fedonce.assess.leakage import Leakage, what_leaks
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, MessageError, parameter_error
@@ -104,7 +105,7 @@ class LeakageJob:
         rows = replace(own.take(held), ids=None)
         tell(f"attacking {len(held):,} rows of {message.values.shape[1]} values")
         plain = message.learner if not message.noise else ""  # with noise, nothing is sent as it is
-        advise = self.attacks == "all"
+        advise, more = self.attacks == "all", more | protected_by(message)
         found = what_leaks(message.values[places], rows, self.attacks, self.seed, advise, learner=plain, **more)
         if self.refuse_above is not None:
             found.check(self.refuse_above)

@@ -70,6 +70,19 @@ def private_ones() -> str:
 PROTECTION = '"cells:" and how many rows at least share a message, as in "cells:20"'
 
 
+STATED = "protect "  # before a protection in a message's note
+
+
+def protection_in(note: str) -> str:
+    """Return the protection that a message's note states, as in "cells:20"; empty where it states none.
+
+    >>> protection_in("protect cells:20")
+    'cells:20'
+    """
+    told = (part.removeprefix(STATED) for part in note.split("; ") if part.startswith(STATED))
+    return next(filter(is_protection, told), "")
+
+
 def is_protection(given: object) -> bool:
     """Tell whether it names a protection: what a guest does so that less can be read in its message."""
     return isinstance(given, str) and re.fullmatch(r"cells:[1-9][0-9]{0,8}", given) is not None

@@ -26,7 +26,7 @@ from fedonce.party import blurring, hinting, saving, saving_guest, sending, stor
 from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
 from fedonce.party.presence import held_rows
-from fedonce.party.protecting import check_protect, protected
+from fedonce.party.protecting import check_protect, protected, stated
 from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
@@ -285,7 +285,9 @@ class Guest(GuestAttributes):
         """Put values into a message, written by the codec that was frozen when the guest learnt."""
         assert self.codec is not None
         dim = self.codec.decoded_dim(values.shape[1])
-        lowered = f"dim lowered from {self.dim} to {dim}" if dim < self.dim and not self.settings.bytes_per_row else ""
+        protection = stated(self.learner)
+        fewer = dim < self.dim and not self.settings.bytes_per_row and not protection
+        lowered = f"dim lowered from {self.dim} to {dim}" if fewer else ""
         rows.setdefault("rows", row_digest(len(values) if present is None else len(present)))
         return Representation.encode(
             values,
@@ -298,6 +300,6 @@ class Guest(GuestAttributes):
             **rows,
             **blurring.stated(self.noise),
             spent=None if self.purse is None else to_text(self.purse.spent),
-            note="; ".join(filter(None, (told_by(self.learner), lowered))),
+            note="; ".join(filter(None, (protection, told_by(self.learner), lowered))),
             hints=self.state.hints,
         )

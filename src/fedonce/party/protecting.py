@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fedonce.errors import parameter_error
 from fedonce.learners import Auto, Cells, Learner
-from fedonce.learners.names import PROTECTION, is_protection
+from fedonce.learners.names import PROTECTION, STATED, is_protection
 
 _ALONE = {  # what each parameter must be beside a protection
     "noise": "0 with protect: numbers of cells are names, and noise on them says nothing",
@@ -38,3 +38,8 @@ def protected(owner: str, learner: object, protect: str | None) -> object:
     cells = learner if isinstance(learner, Cells) else Cells()
     fewest = int(protect.removeprefix("cells:"))
     return Cells(cells=cells.cells, least=fewest, centres=False, shuffled=True)
+
+
+def stated(learner: Learner) -> str:
+    """Return how a learner protects its messages, for their note; empty where it does not."""
+    return f"{STATED}cells:{learner.least}" if isinstance(learner, Cells) and learner.shuffled else ""

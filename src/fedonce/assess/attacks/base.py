@@ -40,6 +40,10 @@ class Exposed:
         The columns of the same rows, in the same order.
     learner : str
         How the values were made, as the message says; empty: not told.
+    protect : str
+        The protection that they were made with, as in "cells:20"; empty: none.
+    blurred : str
+        What hides single values: "noise" or "local_epsilon"; empty: nothing.
     second : array of shape (m, e), optional
         The values of the same rows in another message of the guest: of another run or seed, or for a prediction.
     ids : array of shape (m, width) of bytes, optional
@@ -63,6 +67,8 @@ class Exposed:
     values: NDArray[Any]
     table: Table
     learner: str = ""
+    protect: str = ""
+    blurred: str = ""
     second: NDArray[Any] | None = None
     ids: NDArray[np.uint8] | None = None
     naming: str = ""
