@@ -95,7 +95,9 @@ def cnn3(shape: Sequence[int], n_outputs: int, hidden: int = 256) -> nn.Sequenti
             sides = [side // 2 for side in sides]
         channels = width
     features = [nn.Flatten(), nn.Linear(channels * prod(sides), hidden), nn.ReLU()]
-    return nn.Sequential(*layers, *features, nn.Dropout(0.3), nn.Linear(hidden, n_outputs))
+    network = nn.Sequential(*layers, *features, nn.Dropout(0.3), nn.Linear(hidden, n_outputs))
+    # Channels last: on a CPU its convolutions take a sixth to a third less time (`python -m benchmarks.speed.convolutions`).
+    return network.to(memory_format=torch.channels_last)
 
 
 def shifted(images: Tensor, most: int = 1) -> Tensor:
