@@ -119,6 +119,58 @@ class TestPublishing:
         with pytest.raises(InputError, match=said):
             publish(labels, hinting, task)
 
+    @pytest.mark.parametrize(
+        ("wrong", "parameter", "said"),
+        [
+            ({"label": 5}, "label", r"The labels have shape \(\); give one label per row"),
+            ({"label": np.zeros((3, 2))}, "label", r"shape \(3, 2\); give one label per row"),
+            ({"label": []}, "label", r"shape \(0,\); give one label per row"),
+            ({"label": [[1], [1, 2]]}, "label", "are no array; give one label per row"),
+            ({"hinting": 2.0}, "hinting", r"must be a Hinting, such as Hinting\(2.0\). Got 2.0"),
+            (
+                {"task": "foo"},
+                "task",
+                "'task' parameter of publish must be 'classification' or 'regression'. Got 'foo'",
+            ),
+            ({"party": ""}, (), "'party' parameter of publish must be"),
+            ({"run": 3}, "run", "'run' parameter of publish must be printable text"),
+            ({"ids": IDS[:-1]}, "ids", "300 labels and 299 ids; give one id per label"),
+            ({"ids": IDS[None]}, "ids", r"ids have shape \(1, 300\)"),
+            ({"ids": np.arange(300.0)}, "ids", "must be text or an integer. Got a float in row 0"),
+            ({"ids": ["a", ""] * 150}, "ids", "Got an empty text in row 1"),
+            ({"ids": [True] * 300}, "ids", "Got a bool in row 0"),
+            ({"key": "k" * 32}, "key", "must be bytes. Got a str instead; draw one"),
+            ({"key": b""}, "key", "must have 16 bytes or more. Got 0; draw one"),
+            ({"key": b"k" * 15}, "key", "must have 16 bytes or more. Got 15; draw one"),
+            ({"public": ["no"]}, "public", r"must be 2 to 256 classes, .* each once. Got \['no'\]"),
+            ({"public": ["no", "no", "yes"]}, "public", "must be 2 to 256 classes"),
+            ({"public": [1, "yes"]}, "public", "all texts or all numbers"),
+            ({"public": "no,yes"}, "public", "Got 'no,yes'"),
+            ({"public": ["no", "yes"]}, "public", r"100 of 300 labels are none of the classes given, \['no', 'yes'\]"),
+            ({"public": [0, 1], "hinting": Hinting(1.0, (0.5,))}, ("edges", "public"), "leave out one of the two"),
+        ],
+    )
+    def test_what_is_given_wrong_is_named_with_the_remedy(self, wrong, parameter, said):
+        given = {"label": LABELS, "hinting": Hinting(1.0), **wrong}
+        with pytest.raises(InputError, match=said) as failed:
+            publish(**given)
+        assert failed.value.parameters == ((parameter,) if isinstance(parameter, str) else parameter)
+        assert "k" * 15 not in str(failed.value)
+        assert "maybe" not in str(failed.value)
+
+    def test_integers_as_ids_are_those_of_a_file(self):
+        """A column of integers is read as texts: both name the same rows, with the same noise."""
+        texts = np.array([str(row) for row in range(N)], dtype=object)
+        made = [
+            publish(LABELS, Hinting(1.0), ids=ids, naming=NAMINGS["keyed"], key=KEY).to_bytes()
+            for ids in (texts, np.arange(N), list(range(N)), texts.astype(str))
+        ]
+        assert len(set(made)) == 1
+
+    def test_the_order_of_public_classes_is_nobody_s_choice(self):
+        made = [publish(LABELS, AS_IT_IS, public=given) for given in (["yes", "no", "maybe"], np.unique(LABELS), None)]
+        assert len({each.to_bytes() for each in made}) == 1
+
     def test_naming_or_agreed_rows_without_ids(self):
         with pytest.raises(InputError, match="the table has none; say which column has them") as failed:
             publish(LABELS, Hinting(1.0), naming=NAMINGS["hashed"])

@@ -19,8 +19,11 @@ from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.learners.hinted import Hinted
 from fedonce.learners.names import LEARNERS
 from fedonce.learners.told import Told
+from fedonce.messages.envelope import is_name
 from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints, is_label
+from fedonce.messages.names import check_name
 from fedonce.messages.representation import row_digest
+from fedonce.party.hint_checks import check_among, check_key, checked_ids, checked_labels, checked_public
 from fedonce.party.labels import Labels
 from fedonce.privacy import response
 from fedonce.privacy.noise import uniforms_by_name
@@ -89,6 +92,8 @@ class Hinting:
             raise InputError(
                 "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)).", parameter="edges"
             )
+        if public is not None:
+            check_among(values, public)
         targets = labels.targets(values, len(values))
         assert targets.classes is not None
         if len(targets.classes) > MOST_CLASSES:
@@ -131,10 +136,10 @@ def publish(
     task: str = "classification",
     party: str = "host",
     run: str = "local",
-    ids: Ids | None = None,
+    ids: ArrayLike | None = None,
     naming: Naming | None = None,
     key: bytes | None = None,
-    public: NDArray[Any] | None = None,
+    public: ArrayLike | None = None,
     agreed: AgreedRows | None = None,
 ) -> Hints:
     """Return the host's hints at its labels, one per row.
@@ -150,20 +155,30 @@ def publish(
     party, run : str
         The host's name, and the training that hints are for.
     ids, naming
-        The rows' ids, and how the file names rows by them; without ids rows are in an agreed order.
+        The rows' ids, texts or integers, and how the file names rows by them; without ids rows are in an agreed order.
     key : bytes, optional
-        The host's secret. With the same key the same label of the same row is told alike however often it is asked for, so
-        that there is nothing to average. None: drawn from the operating system, and forgotten.
+        The host's secret, of 16 bytes or more. With the same key the same label of the same row is told alike however often
+        it is asked for, so that there is nothing to average. None: drawn from the operating system, and forgotten.
     public : array, optional
-        The classes, by public knowledge; None: those that there are.
+        The classes, by public knowledge, whether or not a row has them; None: those that there are.
     agreed : AgreedRows, optional
         What an alignment with a guest found: hints are then for that guest, in the agreed order and without ids.
     """
+    if not isinstance(hinting, Hinting):
+        raise parameter_error("publish", "hinting", "a Hinting, such as Hinting(2.0)", hinting)
+    if task not in ("classification", "regression"):
+        raise parameter_error("publish", "task", "'classification' or 'regression'", task)
+    check_name("publish", "party", party)
+    if not is_name(run):
+        raise parameter_error("publish", "run", "printable text of 1 to 100 bytes", run)
+    check_key(key)
+    values, public = checked_labels(label), checked_public(public, hinting.edges)
+    ids = checked_ids(ids, len(values))
     if ids is None and (naming is not None or agreed is not None):
         raise InputError(
             "Hints name rows by ids, and the table has none; say which column has them (id).", parameter="id"
         )
-    codes, classes = hinting.codes(label, task, party, public)
+    codes, classes = hinting.codes(values, task, party, public)
     secret = secrets.token_bytes(KEY_BYTES) if key is None else key
     # All that tells one publication from another is part of the name, the row's own class, too: were noise shared between two of
     # them, answers that differ would rule classes out. Without ids a row is known by its place, and by the labels of all rows.
