@@ -116,7 +116,7 @@ def test_what_is_not_published(fresh, more, code, said):
         ("--hints hints.fedonce --verify shop.pub", 4, ["their signature is not by the key", "(--verify)"]),
         ("--hints plain.fedonce --verify bank.pub", 4, ["they are not signed", "(--verify)"]),
         ("--hints sealed.fedonce", 4, "give the private key that it was sealed to (--key)"),
-        ("--hints hints.record", 4, "it is not a fedonce hints, or it is cut short"),
+        ("--hints hints.record", 4, "it is not a fedonce hints file, or it is cut short"),
         ("--hints nowhere", 4, "cannot be read"),
         ("--verify bank.pub", 3, "--verify is for hints of the host"),
         ("--hints hints.fedonce --epsilon 2", 3, "Learn with hints (--hints), or with a privacy budget (--epsilon)"),

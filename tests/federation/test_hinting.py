@@ -208,7 +208,7 @@ def hints_of(run="churn", party="bank", ids=IDS):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"hints": b"nonsense"}, "it is not a fedonce hints"),
+        ({"hints": b"nonsense"}, "it is not a fedonce hints file"),
         ({"hints": hints_of()[:900]}, "cut short"),
         ({"hints": hints_of(run="other")}, "its hints belong to run 'other', and it is about run 'churn'"),
         ({"hints": hints_of(party="thief")}, "it says that it is from party 'thief'"),

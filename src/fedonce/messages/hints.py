@@ -127,6 +127,8 @@ class Hints:
         read = envelope.unpack(data, KIND, _KEYS, party, _OPTIONAL)
         fail = _Failure(read.header["party"])
         naming, forms = fail.naming(read.header)
+        if forms and not naming:
+            raise fail(f"it says that ids were normalised, {','.join(forms)!r}, and announces none")
         tensors = read.tensors
         if {"answers", *tensors} - {"answers", "edges", "ids"} or "answers" not in tensors:
             raise fail(

@@ -15,6 +15,11 @@ from fedonce.system.sizes import in_words, memory_limit
 
 KIND = "message"
 ID_LIMIT = 256  # bytes of an id
+FORMS = (
+    "trim",
+    "lower",
+    "nfkc",
+)  # how ids are made alike: the rules of `fedonce.rows.ids`, which reads messages itself
 LEAST_EPSILON, MOST_EPSILON = 0.01, 50.0  # with which a row can be told
 
 
@@ -82,11 +87,13 @@ class Failure(Refusal):
     def naming(self, header: dict[str, str]) -> tuple[str, tuple[str, ...]]:
         """Read how rows are named, and how ids were made alike."""
         label, forms = header.get("ids", ""), header.get("normalised", "")
-        if not re.fullmatch(r"|plain|hashed|keyed [0-9a-f]{16}", label) or not re.fullmatch(r"|[a-z,]{1,40}", forms):
+        rules = tuple(forms.split(",")) if forms else ()
+        if not re.fullmatch(r"|plain|hashed|keyed [0-9a-f]{16}", label) or not {*rules} <= {*FORMS} or len(forms) > 40:
             raise self(
-                f"it says of its ids {label[:40]!r}, normalised {forms[:40]!r}, which this program does not know"
+                f"it says of its ids {label[:40]!r}, normalised {forms[:40]!r}, which this program does not know; ids are "
+                f"normalised by some of {', '.join(FORMS)}"
             )
-        return label, tuple(forms.split(",")) if forms else ()
+        return label, rules
 
 
 def is_epsilon(value: object) -> bool:
