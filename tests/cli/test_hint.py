@@ -121,6 +121,25 @@ def test_what_is_not_published(fresh, more, code, said):
         ("--verify bank.pub", 3, "--verify is for hints of the host"),
         ("--hints hints.fedonce --epsilon 2", 3, "Learn with hints (--hints), or with a privacy budget (--epsilon)"),
         ("--hints hints.fedonce --local-epsilon 2", 3, "a local epsilon (--local-epsilon)"),
+        (
+            "--hints hints.fedonce --protect cells:20",
+            3,
+            [
+                "Learn with hints (--hints), or with a protection (--protect), not with both",
+                "Leave out one of the two.",
+            ],
+        ),
+        (
+            "--hints hints.fedonce --learner cells",
+            3,
+            "(--hints), or with the learner 'cells' (--learner), not with both",
+        ),
+        ("--hints hints.fedonce --learner quantiles", 3, "or with the learner 'quantiles' (--learner)"),
+        (
+            "--hints hints.fedonce --learner autoencoder --learner-option rate=0.1",
+            3,
+            "settings of its own",
+        ),
     ],
 )
 def test_hints_that_are_not_taken(fresh, more, code, said):

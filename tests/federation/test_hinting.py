@@ -237,6 +237,41 @@ def test_hints_for_rows_of_another_agreement_are_refused(responder):
         responder.answer(asks(naming="agreed", rows=rows, hints=hints.to_bytes()))
 
 
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"learner": "cells"},
+            "its hints stand beside the learner 'cells', .* leave one of the two out of the run file",
+        ),
+        ({"protect": "cells:20"}, "its hints stand beside the protection 'cells:20'"),
+    ],
+)
+def test_what_leaves_no_room_for_hints_is_refused_before_anything_is_learnt(responder, settings, said):
+    with pytest.raises(Refused, match=said):
+        responder.answer(asks(hints=hints_of(), **settings))
+    assert responder.record.look().learnings() == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('learners = ["cells", "quantiles"]', "allows cells, quantiles alone, .* Drop hints, or allow 'hinted'"),
+        ('budget = "required"', 'with budget = "required": .* Drop one of the two'),
+        ("max_local_epsilon = 4.0", "with max_local_epsilon: .* Drop one of the two"),
+    ],
+)
+def test_a_policy_that_allows_hints_and_nothing_that_could_learn_from_them(tmp_path, more, said):
+    path = tmp_path / "policy.toml"
+    path.write_text(f"hints = false\n{more}\n")
+    assert Policy.read(path).hints is False
+    path.write_text(f"hints = true\n{more}\n")
+    with pytest.raises(InputError, match=f"'hints' must be false, or left out, .*{said}"):
+        Policy.read(path)
+    path.write_text('hints = true\nlearners = ["cells", "hinted"]\n')
+    assert Policy.read(path).hints is True
+
+
 def test_a_policy_that_bounds_epochs_bounds_those_of_hints():
     request = asks(hints=hints_of())
     policy = Policy(hints=True, max_epochs=50)

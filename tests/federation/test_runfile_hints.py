@@ -72,7 +72,10 @@ def test_what_is_written_twice_is_the_same():
         ("hints = 2\n[guest.shop]\nlocal_epsilon = 2", "there are hints, and a local epsilon"),
         ('hints = 2\nalign = true\nreveal = "host"', 'there are hints, and reveal = "host"'),
         ('hints = 2\nlearner = "cells"', "there are hints, and the learner 'cells'"),
-        ('hints = 2\n[guest.telco]\nlearner = "quantiles"', "there are hints, and the learner 'quantiles'"),
+        ('hints = 2\n[guest.telco]\nlearner = "quantiles"', "Take out the hints, or the learner 'quantiles'."),
+        ('hints = 2\nprotect = "cells:20"', "there are hints, and the protection 'cells:20' (protect), whose values"),
+        ('hints = 2\n[guest.shop]\nprotect = "cells:9"', "Take out the hints, or the protection 'cells:9' (protect)."),
+        ('hints = 2\nlearner = "celss"', "names a learner that does not exist, 'celss'"),
     ],
 )
 def test_hints_that_cannot_be_meant(read, more, said):

@@ -324,6 +324,22 @@ class TestOfAGuest:
         with pytest.raises(InputError, match="'local_epsilon' parameter of Guest must be left out with hints"):
             guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
 
+    @pytest.mark.parametrize(
+        ("settings", "said", "parameter"),
+        [
+            ({"learner": "cells"}, r"hints, and the learner 'cells' \(learner\)", "learner"),
+            ({"learner": "quantiles"}, r"hints, and the learner 'quantiles' \(learner\)", "learner"),
+            ({"protect": "cells:20"}, r"hints, and the protection \(protect\)", "protect"),
+        ],
+    )
+    def test_not_beside_values_on_steps_of_their_own(self, settings, said, parameter):
+        guest = Guest("shop", dim=3, **settings)
+        with pytest.raises(
+            InputError, match=rf"Party 'shop' has {said}, .* Leave out the hints \(hints\), or that"
+        ) as failed:
+            guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
+        assert failed.value.parameters == ("hints", parameter)
+
 
 class TestLearning:
     """A guest that learns with hints says so: in its messages, and where it is kept."""

@@ -11,12 +11,12 @@ from typing import Any
 
 from fedonce.errors import InputError
 from fedonce.federation.tomlfile import NAME, TEXT, Keys, Kind, check, number, wrong
+from fedonce.learners.names import LEARNERS
 from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON
 
 SECTION = "hints"
 RECORD, MOST_LIMIT = "hints.record", 1000.0  # as in `jobs.hint_record`, which takes seconds to import
 MOST_EDGES = MOST_CLASSES - 1
-ON_STEPS = ("cells", "quantiles")  # learners beside whose values there is no room for hints
 
 
 def _is_epsilon(value: Any) -> bool:
@@ -120,18 +120,22 @@ def _check_together(path: Path, content: Mapping[str, Any], own: Mapping[str, An
     what = next((name for name, given in others.items() if given), None)
     if what is not None:
         raise InputError(
-            f"{path}: there are hints, and {what}; what guests learn from hints is not priced there. Take one of them out."
+            f"{path}: there are hints, and {what}; what guests learn from hints is not priced there. Take out the hints, or "
+            f"{what}."
         )
     if content.get("align") and content.get("reveal") == "host":
         raise InputError(
             f'{path}: there are hints, and reveal = "host"; hints tell a guest which of its rows the host has. Take one of them '
             "out."
         )
-    learner = next((name for each in (content, *guests) if (name := each.get("learner")) in ON_STEPS), None)
-    if learner is not None:
+    protection = next((each["protect"] for each in (content, *guests) if "protect" in each), None)
+    learners = (each["learner"] for each in (content, *guests) if "learner" in each)
+    learner = next((name for name in learners if LEARNERS.facts(name).on_steps), None)
+    if protection is not None or learner is not None:
+        what = f"the learner {learner!r}" if protection is None else f"the protection {protection!r} (protect)"
         raise InputError(
-            f"{path}: there are hints, and the learner {learner!r}, whose values lie on steps of their own, which leaves no "
-            "room for hints. Take one of them out."
+            f"{path}: there are hints, and {what}, whose values lie on steps of their own, which leaves no room for hints. "
+            f"Take out the hints, or {what}."
         )
     if content.get("task") == "regression" and "label" not in own and "edges" not in own:
         raise InputError(

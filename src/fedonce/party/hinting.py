@@ -250,6 +250,17 @@ def taken(
         which = "purse" if guest.purse is not None else "local_epsilon"
         wanted = "left out with hints: an encoder that learns from hints looks at rows in ways that nobody has priced"
         raise parameter_error("Guest", which, wanted, "one")
+    if learner.facts.on_steps:
+        drop = (
+            "the protection (protect)"
+            if getattr(learner, "shuffled", False)
+            else f"the learner {learner.name!r} (learner)"
+        )
+        raise InputError(
+            f"Party {guest.name!r} has hints, and {drop}, whose values lie on steps of their own, which leaves no room for "
+            "what is learnt from hints. Leave out the hints (hints), or that.",
+            parameter=("hints", "protect" if "protect" in drop else "learner"),
+        )
     answers = hints_of(hints, own, mask, naming, agreed, guest.name, guest.run)
     return Hinted.around(learner), {"told": Told(answers, hints.classes, hints.epsilon, isinstance(learner, Hinted))}
 
