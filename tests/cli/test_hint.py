@@ -62,7 +62,7 @@ def test_from_hints_to_predictions(fresh):
     shutil.rmtree(fresh / "bank")
     said = told(fresh, f"{FIT_BANK} {SHOP}")
     assert said["hints"] == {"shop": "made with hints at 'default', label epsilon 2 (as the guest states it)"}
-    assert (said["ledger"][0]["party"], said["ledger"][0]["what"]) == ("bank", "hints at 'default'")
+    assert (said["ledger"][0]["party"], said["ledger"][0]["what"]) == ("bank", "hints at 'default' (claimed by shop)")
     assert said["ledger"][-1]["epsilon"] == 2.0
     done(fresh, "guest represent shop.csv --model shop --secret secret --out new.fedonce")
     done(fresh, "host predict bank.csv --model bank --guest new.fedonce --secret secret --out out.csv")

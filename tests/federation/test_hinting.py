@@ -33,11 +33,17 @@ IDS = np.array([f"k{i:06d}" for i in range(N)], dtype=object)
 
 
 class Listening(MemoryTransport):
-    """Keeps what was asked."""
+    """Keeps what was asked; `claims`: what messages then say of hints, whatever was given."""
 
-    def __init__(self, guests, asked):
+    def __init__(self, guests, asked, claims=None):
         super().__init__(guests)
-        self.asked = asked
+        self.asked, self.claims = asked, claims
+
+    def take(self, guest, job, path, limit):
+        super().take(guest, job, path, limit)
+        if self.claims is not None:
+            path.write_bytes(replace(Representation.from_bytes(path.read_bytes()), hints=self.claims).to_bytes())
+        return True
 
     def submit(self, request, token):
         self.asked.append(request)
@@ -65,13 +71,13 @@ class Bank:
         self.folder, self.responder, self.asked = folder, responder, []
         self.record = HintRecord(folder / "hints.record")
 
-    def fit(self, more, refit=False, responders=None, out="model"):
+    def fit(self, more, refit=False, responders=None, out="model", claims=None):
         (self.folder / "run.toml").write_text(RUN + more)
         run = RunFile.read(self.folder / "run.toml")
         guests = {"shop": self.responder} if responders is None else responders
 
         def transport(terms):
-            return Listening(guests, self.asked)
+            return Listening(guests, self.asked, claims)
 
         return HostRun(run, self.folder / "kit", self.folder / out, lambda status: None, transport).run(
             "bank", lambda line: None, refit
@@ -127,6 +133,30 @@ def test_a_host_that_starts_again_sends_the_same_bytes(bank):
     assert set(others) == {first}
     assert bank.record.look().spent == 2.0
     assert len(bank.learnings()) == 1  # the same request is answered once
+
+
+@pytest.mark.parametrize(
+    ("given", "claims", "said"),
+    [
+        (
+            "hints = 2.0\n",
+            "1.0 churned",
+            "hints at 'churned', label epsilon 1, and in this run the host gave it hints at 'churned'",
+        ),
+        ("hints = 2.0\n", "2.0 debt", "hints at 'debt', label epsilon 2, and in this run"),
+        ("hints = 2.0\n", "inf churned", "hints at 'churned', told as it is, and in this run"),
+        (
+            "hints = 2.0\n",
+            "",
+            "learnt with no hints, and in this run the host gave it hints at 'churned', label epsilon 2",
+        ),
+        ("", "2.0 churned", "label epsilon 2, and in this run the host gave it no hints; ask shop what it learnt with"),
+    ],
+)
+def test_a_guest_that_claims_other_hints_than_it_was_given_is_named_and_refused(bank, given, claims, said):
+    figures = bank.fit(f"{given}min_guests = 0\n", claims=claims).as_json()
+    assert said in figures["refused"]["shop"]
+    assert (figures["took part"], figures["hints"], figures["ledger"]) == ([], {}, None)
 
 
 def test_a_guest_that_did_not_say_yes_refuses_in_words_and_it_costs_nothing(bank):

@@ -341,6 +341,9 @@ class TestOfAGuest:
         assert failed.value.parameters == ("hints", parameter)
 
 
+BEYOND = ["0.0 x", "0.009 x", "20.1 x", "99.0 x", "2.00 x", "٣.0 x"]  # no epsilons of hints, or not written as one
+
+
 class TestLearning:
     """A guest that learns with hints says so: in its messages, and where it is kept."""
 
@@ -375,7 +378,9 @@ class TestLearning:
         np.testing.assert_array_equal(again.values, message.values)
         assert json.loads((tmp_path / "manifest.json").read_text())["fedonce model"] == 7
 
-    @pytest.mark.parametrize("said", ["2", "2.0", " x", "2.0 a\nb", "2.0 " + "x" * 101, "nan x", 2, None, "-1.0 x"])
+    @pytest.mark.parametrize(
+        "said", ["2", "2.0", " x", "2.0 a\nb", "2.0 " + "x" * 101, "nan x", 2, None, "-1.0 x", *BEYOND]
+    )
     def test_a_folder_or_message_that_says_something_else_is_refused(self, tmp_path, said):
         guest, message = self.made()
         stored = storage.load(guest.save(tmp_path / "good"), "guest")
