@@ -206,6 +206,13 @@ def test_another_epsilon_adds_up_and_beyond_the_limit_nobody_is_asked(bank):
     assert bank.record.look().spent == 2.0
 
 
+def test_classes_by_public_knowledge(bank):
+    bank.fit("[hints]\nepsilon = 2.0\nclasses = [0, 1, 2, 3]\n")
+    assert Hints.from_bytes(bank.asked[-1].hints).classes == 4
+    with pytest.raises(InputError, match=r"labels are none of the classes given, \[0.0, 1.0\]"):
+        bank.fit("[hints]\nepsilon = 2.0\nclasses = [0, 1]\n", out="other")
+
+
 def test_numbers_in_bins_and_a_stand_in(bank):
     with pytest.raises(InputError, match="hints at numbers need bins"):
         bank.fit('[hints]\nepsilon = 2.0\nlabel = "debt"\n')

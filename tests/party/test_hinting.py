@@ -146,7 +146,11 @@ class TestPublishing:
             ({"public": ["no", "no", "yes"]}, "public", "must be 2 to 256 classes"),
             ({"public": [1, "yes"]}, "public", "all texts or all numbers"),
             ({"public": "no,yes"}, "public", "Got 'no,yes'"),
-            ({"public": ["no", "yes"]}, "public", r"100 of 300 labels are none of the classes given, \['no', 'yes'\]"),
+            (
+                {"public": ["no", "yes"]},
+                ("public", "classes"),
+                r"100 of 300 labels are none of the classes given, \['no', 'yes'\]",
+            ),
             ({"public": [0, 1], "hinting": Hinting(1.0, (0.5,))}, ("edges", "public"), "leave out one of the two"),
         ],
     )

@@ -52,12 +52,20 @@ class TellingOptions:
         ),
     ] = None
     task: Annotated[str | None, Training(help="classification or regression. Default: by the labels.")] = None
+    classes: Annotated[
+        str | None,
+        Training(
+            help="The classes that a label can have, by public knowledge, with commas, as in no,yes. Default: those of the "
+            "labels, which guests then learn of."
+        ),
+    ] = None
 
     def telling(self) -> Telling:
         """Return how labels are told."""
         from fedonce.jobs import Telling
 
-        return Telling(self.epsilon, self.proxy, self.run, _numbers(self.edges), self.task)
+        classes = None if self.classes is None else tuple(part.strip() for part in self.classes.split(","))
+        return Telling(self.epsilon, self.proxy, self.run, _numbers(self.edges), self.task, classes)
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,7 @@ class HintLeavingOptions(LeavingOptions):
 @command(
     host,
     "fedonce host hint bank.csv --id customer --label repaid --epsilon 2 --run loans --secret loans.secret --out hints.fedonce",
+    "fedonce host hint bank.csv --label repaid --classes no,yes --epsilon 2 --id customer --secret secret --out hints.fedonce",
     "fedonce host hint bank.csv --id customer --label repaid_before --proxy 'repaid last year' --out hints.fedonce",
 )
 @unfolded

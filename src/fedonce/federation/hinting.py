@@ -62,13 +62,14 @@ def publish(file: RunFile, party: Host, agreed: Mapping[str, bytes], guests: lis
     if wanted is None or not guests:
         return None
     label, ids = read_label(TableSource(file.table, file.id, types=file.types), wanted.label, party.name)
-    telling = Telling(wanted.epsilon, wanted.proxy, file.run, wanted.edges, None if wanted.edges else file.task)
-    task = telling.task_of(label, wanted.label)
+    task = None if wanted.edges or wanted.classes else file.task
+    telling = Telling(wanted.epsilon, wanted.proxy, file.run, wanted.edges, task, wanted.classes)
+    task, public = telling.task_of(label, wanted.label), telling.public(label, wanted.label)
     naming = Naming("hashed" if party.secret is None else "keyed", party.secret, party.forms)
     # Without an alignment one file is for all; with one, each guest has its own, in the rows agreed with it.
     rows = [AgreedRows.from_bytes(agreed[name]) for name in guests] if agreed else [None]
     record, hinting = HintRecord(wanted.record, wanted.limit), telling.hinting(wanted.label)
-    done = record.publish(label, hinting, task, party.name, file.run, ids, naming, rows, wanted.label)
+    done = record.publish(label, hinting, task, party.name, file.run, ids, naming, rows, wanted.label, public)
     files = [hints.to_bytes() for hints in done.hints] * (1 if agreed else len(guests))
     return Hinted(dict(zip(guests, files, strict=True)), done)
 

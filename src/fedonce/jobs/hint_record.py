@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fedonce.errors import BudgetError, InputError, parameter_error
 from fedonce.messages.hints import Hints
 from fedonce.messages.keys import warn_if_open
+from fedonce.party.hint_checks import checked_public
 from fedonce.party.hinting import KEY_BYTES, Hinting, forms_of, publish
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Ids, Naming, normalise
@@ -210,6 +211,7 @@ class HintRecord:
         naming: Naming | None,
         agreed: Sequence[AgreedRows | None] = (None,),
         column: str = "",
+        public: NDArray[Any] | None = None,
     ) -> Publication:
         """Make hints, one file for each of `agreed`, and write them down; beyond the limit raise BudgetError."""
         with self._alone():
@@ -217,10 +219,10 @@ class HintRecord:
             books = before or Books(secrets.token_bytes(KEY_BYTES), LIMIT)
             books = books.with_limit(LIMIT if before is None and self.limit is None else self.limit)
             made = tuple(
-                publish(label, hinting, task, party, run, ids, naming, books.key, agreed=each) for each in agreed
+                publish(label, hinting, task, party, run, ids, naming, books.key, public, each) for each in agreed
             )
             known = None if ids is None else normalise(ids, forms_of(naming, agreed[0]))
-            what, now = _described(label, hinting, task, party, known, books.key), _now()
+            what, now = _described(label, hinting, task, party, known, books.key, public), _now()
             lines = [
                 replace(
                     what, column=column or hinting.label, run=run, rows=each.n_rows, checksum=each.checksum, time=now
@@ -250,9 +252,17 @@ def is_limit(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_LIMIT
 
 
-def _described(label: NDArray[Any], hinting: Hinting, task: str, party: str, ids: Ids | None, key: bytes) -> Published:
+def _described(
+    label: NDArray[Any],
+    hinting: Hinting,
+    task: str,
+    party: str,
+    ids: Ids | None,
+    key: bytes,
+    public: NDArray[Any] | None,
+) -> Published:
     """Return what of a publication decides whether it is told again."""
-    codes, classes = hinting.codes(label, task, party)
+    codes, classes = hinting.codes(label, task, party, checked_public(public, hinting.edges))
     pairs = zip(range(len(codes)) if ids is None else ids, codes.tolist(), strict=True)
     rows = sorted(json.dumps([name, code]) for name, code in pairs)
     digest = hmac.digest(key, "\n".join(["labels", *rows]).encode("utf-8", "surrogatepass"), "sha256").hex()

@@ -59,8 +59,8 @@ def check_among(values: NDArray[Any], public: NDArray[Any]) -> None:
     if outside:
         raise InputError(
             f"{outside:,} of {len(values):,} labels are none of the classes given, {shown(public.tolist())}; give all classes "
-            "that a label can have (public), or drop these rows.",
-            parameter="public",
+            "that a label can have, or drop these rows.",
+            parameter=("public", "classes"),
         )
 
 
