@@ -197,6 +197,28 @@ def publish_again(bank):
     return bank.asked[-1].hints
 
 
+def test_rows_that_are_added_are_told_and_the_others_as_before(bank):
+    told = bank.fit("hints = 2.0\n").as_json()["hinted"]
+    assert (told["rows told anew"], told["spent"]) == (BOTH + 20, 2.0)
+    table = bank.folder / "bank.csv"
+    table.write_text(table.read_text() + "late1,0.5,1,0,0.1\nlate2,0.5,2,1,0.1\n")
+    (bank.folder / "shop" / "policy.toml").write_text(YES + "max_learnings = 5\n")
+    told = bank.fit("hints = 2.0\nhints_limit = 2\n", refit=True).as_json()["hinted"]
+    assert (told["rows told anew"], told["cost"], told["spent"]) == (2, 0.0, 2.0)
+
+
+def test_other_ids_are_the_same_people_unless_the_run_file_says_otherwise(bank):
+    bank.fit("hints = 2.0\nhints_limit = 3\n")
+    table = bank.folder / "bank.csv"
+    table.write_text(table.read_text().replace("\nk", "\nx"))
+    asked = len(bank.asked)
+    with pytest.raises(BudgetError, match=r"280 ids are not known to the record, .* new people \(new_rows\)"):
+        bank.fit("hints = 2.0\nmin_guests = 0\n", out="other")
+    assert len(bank.asked) == asked
+    figures = bank.fit("min_guests = 0\n[hints]\nepsilon = 2.0\nnew_rows = true\n", out="other").as_json()
+    assert (figures["hinted"]["rows told anew"], figures["hinted"]["spent"]) == (280, 2.0)
+
+
 def test_another_epsilon_adds_up_and_beyond_the_limit_nobody_is_asked(bank):
     bank.fit("hints = 2.0\nhints_limit = 3\n")
     asked = len(bank.asked)

@@ -54,6 +54,11 @@ def test_public_classes(read, written, classes):
     assert read("hints = 2.0\n").hints.classes is None
 
 
+def test_ids_that_are_new_people_s(read):
+    assert read("[hints]\nepsilon = 2.0\nnew_rows = true\n").hints.new_rows is True
+    assert read("hints = 2.0\n").hints.new_rows is False
+
+
 def test_what_is_written_twice_is_the_same():
     """A run file is read without torch."""
     assert (MOST_LIMIT, RECORD) == (hint_record.MOST_LIMIT, hint_record.RECORD)
@@ -82,6 +87,7 @@ def test_what_is_written_twice_is_the_same():
         ("[hints]\nepsilon = 1\nclasses = ['no', '']", "'classes' in [hints] must be"),
         ("[hints]\nepsilon = 1\nclasses = [1, 1.0]", "'classes' in [hints] must be"),
         ("[hints]\nepsilon = 1\nclasses = [1, nan]", "'classes' in [hints] must be"),
+        ("[hints]\nepsilon = 1\nnew_rows = 1", "'new_rows' in [hints] must be true or false"),
         ("[hints]\nepsilon = 1\nclasses = 'no'", "'classes' in [hints] must be"),
         ("[hints]\nepsilon = 1\nclasses = [0, 1]\nedges = [1]", "numbers that are told in bins (edges)"),
         ("task = 'regression'\n[hints]\nepsilon = 1\nclasses = [0, 1]", 'told in bins (task = "regression")'),

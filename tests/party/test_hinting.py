@@ -113,6 +113,7 @@ class TestPublishing:
             (np.arange(300.0), Hinting(1.0), "regression", "need bins with public edges: Hinting"),
             ([1.0, np.nan], Hinting(1.0, (0.0,)), "regression", "nan|missing|finite|NaN"),
             (["a", "b"], Hinting(1.0, (0.0,)), "regression", "number"),
+            (np.array([["a"], ["a", "b"]], dtype=object), Hinting(1.0), "classification", "single values, one per row"),
         ],
     )
     def test_labels_that_cannot_be_told(self, labels, hinting, task, said):
@@ -146,6 +147,7 @@ class TestPublishing:
             ({"public": ["no", "no", "yes"]}, "public", "must be 2 to 256 classes"),
             ({"public": [1, "yes"]}, "public", "all texts or all numbers"),
             ({"public": "no,yes"}, "public", "Got 'no,yes'"),
+            ({"label": np.array([["a"], ["b", "c"]], object), "public": ["a", "b"]}, (), "single values, one per row"),
             (
                 {"public": ["no", "yes"]},
                 ("public", "classes"),

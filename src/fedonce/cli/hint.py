@@ -102,33 +102,43 @@ def hint(
     ] = None,
     limit: Annotated[
         float | None,
-        Privacy(help="The most that epsilons may add up to, kept in the record. Default: as before, 8 at first."),
+        Privacy(
+            help="The most that a row's epsilons may add up to, kept in the record. Default: as before, 8 at first."
+        ),
     ] = None,
+    new_rows: Annotated[
+        bool,
+        Privacy("--new-rows", help="Ids that the record does not know are new people, and not others of the same."),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Publish hints at labels: each told through randomised response, so that guests learn what matters for it.
 
-    The same again is the same file and costs nothing; anything else adds its epsilon, and beyond the limit nothing is written
-    (exit code 5).
+    The same label of a row, told the same way, has the same answer and costs nothing again; anything else adds its epsilon to
+    that row's sum. Where a row's sum would be beyond the limit nothing is written (exit code 5).
     """
     from fedonce.jobs import HintJob, TableSource
 
     with progress(quiet) as tell:
         rows, sealing, how = leaving.row_names(), leaving.sealing(), telling.telling()
         source = TableSource(table, id, types=pairs(types, "--type", "age=number"))
-        job = HintJob(source, label, out, how, name, rows, sealing, record, limit)
+        job = HintJob(source, label, out, how, name, rows, sealing, record, limit, new_rows)
         figures = job.run(tell).as_json()
     if as_json:
         typer.echo(to_json(figures))
         return
     typer.echo("What leaves your premises:")
-    published = {key: figures.pop(key) for key in ("record", "record begun", "cost", "spent", "limit")}
+    published = {
+        key: figures.pop(key) for key in ("record", "record begun", "cost", "spent", "limit", "rows told anew")
+    }
     show(figures)
-    again = "the same as before, it costs nothing" if not published["cost"] else f"it costs {published['cost']:g}"
+    anew = published["rows told anew"]
+    again = f"{anew:,} of {figures['rows']:,} rows are told anew" if anew else "the same as before, it costs nothing"
     if telling.proxy is not None:
         again = f"none, {telling.proxy!r} travels AS IT IS"
-    typer.echo(f"\nLabel epsilon: {again}; {published['spent']:g} of {published['limit']:g} are spent.")
+    spent, limit = published["spent"], published["limit"]
+    typer.echo(f"\nLabel epsilon: {again}; the largest sum over rows is {spent:g} of {limit:g} at most.")
     begun = "begun: keep it, it is private and holds the key" if published["record begun"] else "private, stays here"
     typer.echo(f"record: {published['record']} ({begun})")
 

@@ -48,7 +48,13 @@ class Hinted:
         """Return what was published as JSON values; the epsilon of a label that travels as it is as None."""
         hints, done = self.hints, self.publication
         told = {"label": hints.label, "epsilon": None if hints.keep == 1 else hints.epsilon, "classes": hints.classes}
-        spent = {"cost": done.cost, "spent": done.spent, "limit": done.limit, "record": str(done.record)}
+        spent = {
+            "cost": done.cost,
+            "spent": done.spent,
+            "limit": done.limit,
+            "rows told anew": done.anew,
+            "record": str(done.record),
+        }
         return told | spent | {"bytes": sum(map(len, self.files.values())), "guests": list(self.files)}
 
 
@@ -69,7 +75,9 @@ def publish(file: RunFile, party: Host, agreed: Mapping[str, bytes], guests: lis
     # Without an alignment one file is for all; with one, each guest has its own, in the rows agreed with it.
     rows = [AgreedRows.from_bytes(agreed[name]) for name in guests] if agreed else [None]
     record, hinting = HintRecord(wanted.record, wanted.limit), telling.hinting(wanted.label)
-    done = record.publish(label, hinting, task, party.name, file.run, ids, naming, rows, wanted.label, public)
+    done = record.publish(
+        label, hinting, task, party.name, file.run, ids, naming, rows, wanted.label, public, wanted.new_rows
+    )
     files = [hints.to_bytes() for hints in done.hints] * (1 if agreed else len(guests))
     return Hinted(dict(zip(guests, files, strict=True)), done)
 

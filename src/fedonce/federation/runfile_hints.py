@@ -11,7 +11,7 @@ from typing import Any
 
 from fedonce.data.table import as_text
 from fedonce.errors import InputError
-from fedonce.federation.tomlfile import NAME, TEXT, Keys, Kind, check, number, wrong
+from fedonce.federation.tomlfile import FLAG, NAME, TEXT, Keys, Kind, check, number, wrong
 from fedonce.learners.names import LEARNERS
 from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON
 
@@ -57,6 +57,7 @@ HINTS_KEYS: Keys = {
     "classes": Kind(f"a list of 2 to {MOST_CLASSES} texts or numbers, each once", _are_classes),
     "label": TEXT,
     "proxy": NAME,
+    "new_rows": FLAG,
 }
 TOP_KEYS: Keys = {
     "hints": Kind(
@@ -85,9 +86,11 @@ class HintsWanted:
     record : path
         What the host has published so far.
     limit : float, optional
-        The most that epsilons may add up to; None: as the record says.
+        The most that a row's epsilons may add up to; None: as the record says.
     classes : tuple of str, optional
         The classes that a label can have, by public knowledge; None: those of the labels.
+    new_rows : bool
+        Whether ids that the record does not know are new people's.
     """
 
     label: str
@@ -97,6 +100,7 @@ class HintsWanted:
     record: Path
     limit: float | None = None
     classes: tuple[str, ...] | None = None
+    new_rows: bool = False
 
 
 def hints_wanted(path: Path, content: Mapping[str, Any], outside: Keys) -> HintsWanted | None:
@@ -130,6 +134,7 @@ def hints_wanted(path: Path, content: Mapping[str, Any], outside: Keys) -> Hints
         path.parent / content.get("hints_record", RECORD),
         content.get("hints_limit"),
         None if "classes" not in own else tuple(map(_class_name, own["classes"])),
+        own.get("new_rows", False),
     )
 
 

@@ -62,6 +62,7 @@ class HintReport:
             "cost": done.cost,
             "spent": done.spent,
             "limit": done.limit,
+            "rows told anew": done.anew,
         }
 
 
@@ -194,7 +195,9 @@ class HintJob:
     record : path, optional
         What the host has published so far; None: `hints.record` beside the table. It is private; by it the same is told again.
     limit : float, optional
-        The most that epsilons may add up to; None: as the record says, 8 where it is begun.
+        The most that a row's epsilons may add up to; None: as the record says, 8 where it is begun.
+    new_rows : bool
+        Ids that the record does not know are new people, however many they are: they start from 0.
     """
 
     table: TableSource
@@ -206,6 +209,7 @@ class HintJob:
     sealing: Sealing = field(default_factory=Sealing)
     record: File = None
     limit: float | None = None
+    new_rows: bool = False
 
     def __post_init__(self) -> None:
         check_name("HintJob", "name", self.name)  # before any error about the table quotes it
@@ -232,7 +236,8 @@ class HintJob:
         hinting, run = self.telling.hinting(self.label), self.telling.run
         tell(f"telling {len(label):,} labels")
         public = self.telling.public(label, self.label)
-        done = self.book.publish(label, hinting, task, self.name, run, ids, naming, (agreed,), self.label, public)
+        more = ((agreed,), self.label, public, self.new_rows)
+        done = self.book.publish(label, hinting, task, self.name, run, ids, naming, *more)
         leaving = keys.close(done.hints[0])
         return HintReport(leaving, write_file(self.out, leaving.data), done)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,11 @@ def checked_public(public: ArrayLike | None, edges: object) -> NDArray[Any] | No
 def check_among(values: NDArray[Any], public: NDArray[Any]) -> None:
     """Raise where labels are none of the public classes; how many are is said, and not which."""
     known = {as_text(value) for value in public.tolist()}
-    outside = sum(as_text(value) not in known for value in values.tolist())
+    try:
+        counts = Counter(values.tolist())
+    except TypeError:  # labels that are lists are refused as such, whatever classes there are
+        return
+    outside = sum(count for value, count in counts.items() if as_text(value) not in known)
     if outside:
         raise InputError(
             f"{outside:,} of {len(values):,} labels are none of the classes given, {shown(public.tolist())}; give all classes "

@@ -102,6 +102,10 @@ class Hinting:
             )
         return targets.values, tuple(map(as_text, targets.classes.tolist()))
 
+    def way(self, classes: Sequence[str]) -> str:
+        """Return all that tells one way of telling labels from another: told the same way, the same label has the same answer."""
+        return json.dumps(["hint", self.label, classes, self.edges, repr(self.epsilon)])
+
 
 def _checked_edges(edges: Sequence[float]) -> tuple[float, ...]:
     try:
@@ -183,7 +187,7 @@ def publish(
     # All that tells one publication from another is part of the name, the row's own class, too: were noise shared between two of
     # them, answers that differ would rule classes out. Without ids a row is known by its place, and by the labels of all rows.
     names = _places(codes) if ids is None else iter(normalise(ids, forms_of(naming, agreed)))
-    which = json.dumps(["hint", hinting.label, classes, hinting.edges, repr(hinting.epsilon)])
+    which = hinting.way(classes)
     known = (
         f"{which}\n{code}\n{name}".encode("utf-8", "surrogatepass") for name, code in zip(names, codes, strict=True)
     )
