@@ -187,8 +187,8 @@ def test_rows_of_an_alignment_are_those_that_are_told(path):
     assert publish(path).anew == 100
 
 
-def test_nobody_finds_ids_or_labels_in_a_record(path):
-    """Digests are keyed, and the key is the record's own: two records of the same table have none in common."""
+def test_two_records_of_the_same_table_have_no_digest_in_common(path):
+    """Digests are keyed, and the key is the record's own."""
     publish(path)
     publish(path.with_name("other"))
     one, two = (HintRecord(each).look().rows for each in (path, path.with_name("other")))

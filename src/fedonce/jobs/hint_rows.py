@@ -1,7 +1,8 @@
 """What each row has been told, as a record of hints keeps it: keyed digests of ids and of what was told, and a sum for each row.
 
 A row is known by HMAC-SHA-256 of its id, and a telling by that of its id, its label and the way it is told, both with keys that
-follow from the record's own secret. Whoever has the record and not the table finds neither ids nor labels in it.
+follow from the record's own secret. As the secret stands beside them, digests hide nothing from whoever has the record and can
+list the ids: a record is as confidential as the labels. They keep it small, and free of ids and labels that could be read off.
 """
 
 from __future__ import annotations
