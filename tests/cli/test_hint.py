@@ -37,11 +37,11 @@ def test_hint_prints_what_leaves_and_what_is_spent(fresh):
         "label default",
         "label epsilon 1, pure, by randomised response",
         "base rates VISIBLE: about ",
-        "Label epsilon: 120 of 120 rows are told anew; the largest sum over rows is 3 of 8 at most.",
+        "Label epsilon 1: told anew for 120 of 120 rows; largest sum over rows: 3 of 8 at most.",
         "hints.record (private, stays here)",
     ):
         assert line in re.sub(" +", " ", result.out)
-    assert "the same as before, it costs nothing; the largest sum over rows is 3 of 8 at most." in done(
+    assert "the same as before, it costs nothing; largest sum over rows: 3 of 8 at most." in done(
         fresh, f"{HINT} --epsilon 1"
     )
 
@@ -51,12 +51,12 @@ def test_rows_that_are_added_are_told_anew_and_other_ids_need_a_word(fresh):
     text = table.read_text()
     table.write_text(text + text.splitlines()[-1].replace("c", "late-", 1) + "\n")
     printed = done(fresh, f"{HINT} --epsilon 2")
-    assert "Label epsilon: 1 of 121 rows are told anew; the largest sum over rows is 2 of 8 at most." in printed
+    assert "Label epsilon 2: told anew for 1 of 121 rows; largest sum over rows: 2 of 8 at most." in printed
     table.write_text(text.replace("\nc", "\nmember-"))
     result = command(fresh, f"{HINT} --epsilon 2 --out other.fedonce")
     assert "120 ids are not known to the record" in result.err
     assert "(--new-rows)" in result.err
-    assert "120 of 120 rows are told anew; the largest sum over rows is 4 of 8 at most" in result.out
+    assert "told anew for 120 of 120 rows; largest sum over rows: 4 of 8 at most" in result.out
     table.write_text(text.replace("\nc", "\nguest-"))
     said = told(fresh, f"{HINT} --epsilon 2 --new-rows --out new.fedonce")
     assert (said["rows told anew"], said["cost"], said["spent"]) == (120, 0.0, 4.0)

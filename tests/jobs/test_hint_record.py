@@ -98,17 +98,28 @@ def test_a_table_that_grows_every_night_stays_within_its_limit(path):
     assert sums(path) == (2.0, 2.0, N + 29 * 20)
 
 
+def test_only_labels_told_the_same_way_before_are_warned_of(path):
+    """Told another way, answers have noise of their own, and differ whether or not the label changed."""
+    publish(path)
+    changed = LABELS.copy()
+    changed[:3] = np.where(LABELS[:3] == "no", "yes", "no")
+    assert publish(path, 1.0, label=changed).changed == 0  # with pytest any warning is an error
+    other = np.append(IDS, "late"), np.append(changed, "no")
+    with pytest.warns(FedOnceWarning, match="The label 'default' of 3 rows has changed"):
+        done = publish(path, ids=other[0], label=other[1])
+    assert (done.anew, done.changed) == (4, 3)
+
+
 def test_a_label_that_changes_adds_its_epsilon_to_its_own_row(path):
     """Each label that the row never had is told anew; one that it had before has its answer of then."""
     labels = np.tile(np.array(["a", "b", "c", "d", "e"], dtype=object), N // 5)
-    spent = []
-    for now in ("b", "c", "d"):
-        done = publish(path, label=labels)
-        spent.append((done.spent, done.anew))
-        labels = labels.copy()
-        labels[0] = now
-    assert spent == [(2.0, N), (4.0, 1), (6.0, 1)]
-    assert publish(path, label=labels).spent == 8.0
+    done = publish(path, label=labels)
+    assert (done.spent, done.anew, done.changed) == (2.0, N, 0)
+    for label, spent in (("b", 4.0), ("c", 6.0), ("d", 8.0)):
+        labels[0] = label
+        with pytest.warns(FedOnceWarning, match="The label 'default' of 1 row has changed since it was told"):
+            done = publish(path, label=labels)
+        assert (done.spent, done.anew, done.changed) == (spent, 1, 1)
     labels[0] = "e"
     before = path.read_bytes()
     with pytest.raises(

@@ -61,6 +61,18 @@ def test_sums_follow_each_row():
     assert anew.sums.tolist() == [3.0]  # a row that is not known starts from 1
 
 
+def test_rows_that_had_another_label_are_counted():
+    books, _ = RowSums().adding(tellings(), 2.0, 0.0)
+    codes = CODES.copy()
+    codes[:5] = (codes[:5] + 2) % 3
+    now = tellings(codes=codes)
+    _, anew = books.adding(now, 2.0, 0.0)
+    assert anew.known.tolist() == [0, 1, 2, 3, 4]
+    assert books.changed(KEY, "a way", 3, now, anew.known) == 5
+    assert books.changed(KEY, "another", 3, now, anew.known) == 0
+    assert books.changed(KEY, "a way", 3, now, anew.known[:0]) == 0
+
+
 def test_what_is_written_is_read():
     books, _ = RowSums().adding(tellings(), 2.0, 0.0)
     for each in (RowSums(), books, books.raised(0.25)):

@@ -129,16 +129,15 @@ def hint(
         typer.echo(to_json(figures))
         return
     typer.echo("What leaves your premises:")
-    published = {
-        key: figures.pop(key) for key in ("record", "record begun", "cost", "spent", "limit", "rows told anew")
-    }
+    kept = ("record", "record begun", "cost", "spent", "limit", "rows told anew", "labels changed")
+    published = {key: figures.pop(key) for key in kept}
     show(figures)
     anew = published["rows told anew"]
-    again = f"{anew:,} of {figures['rows']:,} rows are told anew" if anew else "the same as before, it costs nothing"
-    if telling.proxy is not None:
-        again = f"none, {telling.proxy!r} travels AS IT IS"
-    spent, limit = published["spent"], published["limit"]
-    typer.echo(f"\nLabel epsilon: {again}; the largest sum over rows is {spent:g} of {limit:g} at most.")
+    again = f"told anew for {anew:,} of {figures['rows']:,} rows" if anew else "the same as before, it costs nothing"
+    how = f" {telling.epsilon:g}: {again}" if telling.proxy is None else f": none, {telling.proxy!r} travels AS IT IS"
+    typer.echo(
+        f"\nLabel epsilon{how}; largest sum over rows: {published['spent']:g} of {published['limit']:g} at most."
+    )
     begun = "begun: keep it, it is private and holds the key" if published["record begun"] else "private, stays here"
     typer.echo(f"record: {published['record']} ({begun})")
 

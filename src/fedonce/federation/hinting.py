@@ -53,6 +53,7 @@ class Hinted:
             "spent": done.spent,
             "limit": done.limit,
             "rows told anew": done.anew,
+            "labels changed": done.changed,
             "record": str(done.record),
         }
         return told | spent | {"bytes": sum(map(len, self.files.values())), "guests": list(self.files)}

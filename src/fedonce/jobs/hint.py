@@ -63,6 +63,7 @@ class HintReport:
             "spent": done.spent,
             "limit": done.limit,
             "rows told anew": done.anew,
+            "labels changed": done.changed,
         }
 
 

@@ -38,7 +38,8 @@ class Publication:
     """Hints that are written down and may leave.
 
     `spent` is the largest sum of epsilons over rows, `cost` what it grew by, `limit` the most that it may be. `anew` rows are
-    told something that they were not told before. `begun`: there was no record.
+    told something that they were not told before; of them, `changed` had another label when they were told the same way
+    before. `begun`: there was no record.
     """
 
     hints: tuple[Hints, ...]
@@ -48,6 +49,7 @@ class Publication:
     begun: bool
     cost: float
     anew: int
+    changed: int
 
 
 @dataclass(frozen=True)
@@ -135,19 +137,21 @@ class HintRecord:
                 )
                 for each in made
             ]
-            told = None
+            told, way = None, hinting.way(classes)
             if parts is not None and what.epsilon is not None:
-                way = hinting.way(classes)
                 files = (Tellings.of(books.key, way, names[rows], codes[rows]) for names, rows in parts)
                 told = Tellings.together(files)
             after, anew = books.adding(lines, told, new_rows, self.path)
+            changed = 0
+            if told is not None and what in {each.what for each in books.published}:
+                changed = books.rows.changed(books.key, way, len(classes), told, anew.known)
             if before is None or after.rows is not before.rows or replace(after, rows=before.rows) != before:
                 write_file(self.file, after.to_bytes(), private=True)
                 sync_folder(self.file.parent)
-        _warn_of_strangers(anew, self.path)
+        _warn(anew, changed, hinting.label, self.path)
         spent = 0.0 if before is None else before.spent
         return Publication(
-            made, after.spent, after.limit, self.path, before is None, after.spent - spent, len(anew.sums)
+            made, after.spent, after.limit, self.path, before is None, after.spent - spent, len(anew.sums), changed
         )
 
     @contextmanager
@@ -187,7 +191,15 @@ def _described(
     return replace(made, rows_digest=digest) if again else made
 
 
-def _warn_of_strangers(anew: Anew, path: Path) -> None:
+def _warn(anew: Anew, changed: int, label: str, path: Path) -> None:
+    """Say what a host may not have meant."""
+    if changed:
+        text = (
+            f"The label {label!r} of {changed:,} row{'' if changed == 1 else 's'} has changed since it was told. Whoever has "
+            "both files sees that wherever the answers differ, whatever epsilon is: an unchanged label keeps its answer. Leave out "
+            "rows whose change is a secret."
+        )
+        warnings.warn(FedOnceWarning(text), stacklevel=3)
     if anew.strangers:
         text = (
             f"{anew.strangers:,} ids are not known to the record {path}, which knows few of this table: they may be other ids of "

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fedonce.rows.ids import Ids, Keys, locate
 
 WIDTH = 16  # bytes of a digest
+MOST_TRIED = 1_000_000  # digests that are tried to tell whether labels have changed
 KNOWN = 0.5  # of the ids in a file, that a record must know for the others to be new people
 _EMPTY: Keys = np.zeros((0, WIDTH), np.uint8)
 
@@ -30,6 +31,8 @@ class Tellings:
 
     rows: Keys
     told: Keys
+    ids: Ids
+    codes: NDArray[Any]
 
     @classmethod
     def of(cls, key: bytes, way: str, ids: Ids, codes: NDArray[Any]) -> Tellings:
@@ -39,22 +42,27 @@ class Tellings:
         )
         names = [name.encode("utf-8", "surrogatepass") for name in ids]
         told = (b"%d\n%b" % (code, name) for code, name in zip(codes.tolist(), names, strict=True))
-        return cls(_digests(by_row, names), _digests(by_way, told))
+        return cls(_digests(by_row, names), _digests(by_way, told), ids, codes)
 
     @classmethod
     def together(cls, parts: Iterable[Tellings]) -> Tellings:
         """Return those of several files, each once."""
-        rows, told = (np.concatenate(each) for each in zip(*((part.rows, part.told) for part in parts), strict=True))
+        each = zip(*((part.rows, part.told, part.ids, part.codes) for part in parts), strict=True)
+        rows, told, ids, codes = (np.concatenate(arrays) for arrays in each)
         _, first = np.unique(_sortable(told), return_index=True)
-        return cls(rows[first], told[first])
+        return cls(rows[first], told[first], ids[first], codes[first])
 
 
 @dataclass(frozen=True, eq=False)
 class Anew:
-    """What a publication adds: the sums of rows that it tells anew; how many ids are unknown, and not taken for new people."""
+    """What a publication adds: the sums of rows that it tells anew; how many ids are unknown, and not taken for new people.
+
+    `known` are the places in the publication of those rows told anew that were known before.
+    """
 
     sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     strangers: int = 0
+    known: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +103,19 @@ class RowSums:
         told = np.concatenate([self.told, now.told[fresh]])
         order = np.argsort(_sortable(rows))
         made = RowSums(rows[order], sums[order], told[np.argsort(_sortable(told))])
-        return made, Anew(after[fresh], int((~known).sum()) if strange else 0)
+        return made, Anew(after[fresh], int((~known).sum()) if strange else 0, np.flatnonzero(known & fresh))
+
+    def changed(self, key: bytes, way: str, classes: int, now: Tellings, rows: NDArray[np.intp]) -> int:
+        """Return how many of some rows of a publication were told another label the same way before.
+
+        A row takes a digest for each other class: of very many rows the first are looked at.
+        """
+        rows = rows[: max(1, MOST_TRIED // (classes - 1))]
+        found = np.zeros(len(rows), bool)
+        for further in range(1, classes):
+            others = Tellings.of(key, way, now.ids[rows], (now.codes[rows] + further) % classes)
+            found |= locate(others.told, self.told) >= 0
+        return int(found.sum())
 
     def to_json(self) -> dict[str, Any]:
         """Return them as JSON values."""
