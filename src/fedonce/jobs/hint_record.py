@@ -196,8 +196,8 @@ def _warn(anew: Anew, changed: int, label: str, path: Path) -> None:
     if changed:
         text = (
             f"The label {label!r} of {changed:,} row{'' if changed == 1 else 's'} has changed since it was told. Whoever has "
-            "both files sees that wherever the answers differ, whatever epsilon is: an unchanged label keeps its answer. Leave out "
-            "rows whose change is a secret."
+            "both files sees that wherever the answers differ, whatever epsilon is: an unchanged label keeps its answer. Leave "
+            "out rows whose change is a secret."
         )
         warnings.warn(FedOnceWarning(text), stacklevel=3)
     if anew.strangers:
