@@ -134,9 +134,9 @@ def hint(
     show(figures)
     anew = published["rows told anew"]
     again = f"told anew for {anew:,} of {figures['rows']:,} rows" if anew else "the same as before, it costs nothing"
-    how = f" {telling.epsilon:g}: {again}" if telling.proxy is None else f": none, {telling.proxy!r} travels AS IT IS"
+    means = f" {telling.epsilon:g}: {again}" if telling.proxy is None else f": none, {telling.proxy!r} travels AS IT IS"
     typer.echo(
-        f"\nLabel epsilon{how}; largest sum over rows: {published['spent']:g} of {published['limit']:g} at most."
+        f"\nLabel epsilon{means}; largest sum over rows: {published['spent']:g} of {published['limit']:g} at most."
     )
     begun = "begun: keep it, it is private and holds the key" if published["record begun"] else "private, stays here"
     typer.echo(f"record: {published['record']} ({begun})")
