@@ -137,7 +137,7 @@ def test_a_guest_that_lacks_rows_takes_the_hints_of_those_that_it_has():
         (classifier, {"hints": -1.0}, "'epsilon' parameter of Hinting must be a number from 0.01"),
         (classifier, {"hints": "2"}, "must be an epsilon, a Hinting, Hints or None. Got '2'"),
         (classifier, {"hints": math.inf}, "must be finite: fit hints at its own labels"),
-        (classifier, {"learner": "cells"}, "The learner 'cells' gives values on steps of its own"),
+        (classifier, {"learner": "cells"}, "None with the learner 'cells', whose values leave no room for hints"),
         (regressor, {}, r"Hints at numbers need bins with public edges: Hinting\(epsilon, edges=\(...\)\)"),
     ],
 )

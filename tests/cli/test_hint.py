@@ -37,11 +37,35 @@ def test_hint_prints_what_leaves_and_what_is_spent(fresh):
         "label default",
         "label epsilon 1, pure, by randomised response",
         "base rates VISIBLE: about ",
-        "Label epsilon: it costs 1; 3 of 8 are spent.",
+        "Label epsilon 1: told anew for 120 of 120 rows; largest sum over rows: 3 of 8 at most.",
         "hints.record (private, stays here)",
     ):
         assert line in re.sub(" +", " ", result.out)
-    assert "it costs nothing; 3 of 8 are spent" in done(fresh, f"{HINT} --epsilon 1")
+    assert "the same as before, it costs nothing; largest sum over rows: 3 of 8 at most." in done(
+        fresh, f"{HINT} --epsilon 1"
+    )
+
+
+def test_rows_that_are_added_are_told_anew_and_other_ids_need_a_word(fresh):
+    table = fresh / "bank.csv"
+    text = table.read_text()
+    table.write_text(text + text.splitlines()[-1].replace("c", "late-", 1) + "\n")
+    printed = done(fresh, f"{HINT} --epsilon 2")
+    assert "Label epsilon 2: told anew for 1 of 121 rows; largest sum over rows: 2 of 8 at most." in printed
+    table.write_text(text.replace("\nc", "\nmember-"))
+    result = command(fresh, f"{HINT} --epsilon 2 --out other.fedonce")
+    assert "120 ids are not known to the record" in result.err
+    assert "(--new-rows)" in result.err
+    assert "told anew for 120 of 120 rows; largest sum over rows: 4 of 8 at most" in result.out
+    table.write_text(text.replace("\nc", "\nguest-"))
+    said = told(fresh, f"{HINT} --epsilon 2 --new-rows --out new.fedonce")
+    assert (said["rows told anew"], said["cost"], said["spent"]) == (120, 0.0, 4.0)
+    refused(
+        fresh,
+        3,
+        ["(--new-rows)", "(--id)"],
+        "host hint bank.csv --label default --epsilon 2 --new-rows --out x.fedonce",
+    )
 
 
 def test_a_record_that_is_begun_is_told_of(fresh):
@@ -62,7 +86,7 @@ def test_from_hints_to_predictions(fresh):
     shutil.rmtree(fresh / "bank")
     said = told(fresh, f"{FIT_BANK} {SHOP}")
     assert said["hints"] == {"shop": "made with hints at 'default', label epsilon 2 (as the guest states it)"}
-    assert (said["ledger"][0]["party"], said["ledger"][0]["what"]) == ("bank", "hints at 'default'")
+    assert (said["ledger"][0]["party"], said["ledger"][0]["what"]) == ("bank", "hints at 'default' (claimed by shop)")
     assert said["ledger"][-1]["epsilon"] == 2.0
     done(fresh, "guest represent shop.csv --model shop --secret secret --out new.fedonce")
     done(fresh, "host predict bank.csv --model bank --guest new.fedonce --secret secret --out out.csv")
@@ -116,11 +140,30 @@ def test_what_is_not_published(fresh, more, code, said):
         ("--hints hints.fedonce --verify shop.pub", 4, ["their signature is not by the key", "(--verify)"]),
         ("--hints plain.fedonce --verify bank.pub", 4, ["they are not signed", "(--verify)"]),
         ("--hints sealed.fedonce", 4, "give the private key that it was sealed to (--key)"),
-        ("--hints hints.record", 4, "it is not a fedonce hints, or it is cut short"),
+        ("--hints hints.record", 4, "hints.record is refused: it is not a file of fedonce's, or it is cut short"),
         ("--hints nowhere", 4, "cannot be read"),
         ("--verify bank.pub", 3, "--verify is for hints of the host"),
         ("--hints hints.fedonce --epsilon 2", 3, "Learn with hints (--hints), or with a privacy budget (--epsilon)"),
         ("--hints hints.fedonce --local-epsilon 2", 3, "a local epsilon (--local-epsilon)"),
+        (
+            "--hints hints.fedonce --protect cells:20",
+            3,
+            [
+                "Learn with hints (--hints), or with a protection (--protect), not with both",
+                "Leave out one of the two.",
+            ],
+        ),
+        (
+            "--hints hints.fedonce --learner cells",
+            3,
+            "(--hints), or with the learner 'cells' (--learner), not with both",
+        ),
+        ("--hints hints.fedonce --learner quantiles", 3, "or with the learner 'quantiles' (--learner)"),
+        (
+            "--hints hints.fedonce --learner autoencoder --learner-option rate=0.1",
+            3,
+            "settings of its own",
+        ),
     ],
 )
 def test_hints_that_are_not_taken(fresh, more, code, said):

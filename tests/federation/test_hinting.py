@@ -33,11 +33,17 @@ IDS = np.array([f"k{i:06d}" for i in range(N)], dtype=object)
 
 
 class Listening(MemoryTransport):
-    """Keeps what was asked."""
+    """Keeps what was asked; `claims`: what messages then say of hints, whatever was given."""
 
-    def __init__(self, guests, asked):
+    def __init__(self, guests, asked, claims=None):
         super().__init__(guests)
-        self.asked = asked
+        self.asked, self.claims = asked, claims
+
+    def take(self, guest, job, path, limit):
+        super().take(guest, job, path, limit)
+        if self.claims is not None:
+            path.write_bytes(replace(Representation.from_bytes(path.read_bytes()), hints=self.claims).to_bytes())
+        return True
 
     def submit(self, request, token):
         self.asked.append(request)
@@ -65,13 +71,13 @@ class Bank:
         self.folder, self.responder, self.asked = folder, responder, []
         self.record = HintRecord(folder / "hints.record")
 
-    def fit(self, more, refit=False, responders=None, out="model"):
+    def fit(self, more, refit=False, responders=None, out="model", claims=None):
         (self.folder / "run.toml").write_text(RUN + more)
         run = RunFile.read(self.folder / "run.toml")
         guests = {"shop": self.responder} if responders is None else responders
 
         def transport(terms):
-            return Listening(guests, self.asked)
+            return Listening(guests, self.asked, claims)
 
         return HostRun(run, self.folder / "kit", self.folder / out, lambda status: None, transport).run(
             "bank", lambda line: None, refit
@@ -129,6 +135,30 @@ def test_a_host_that_starts_again_sends_the_same_bytes(bank):
     assert len(bank.learnings()) == 1  # the same request is answered once
 
 
+@pytest.mark.parametrize(
+    ("given", "claims", "said"),
+    [
+        (
+            "hints = 2.0\n",
+            "1.0 churned",
+            "hints at 'churned', label epsilon 1, and in this run the host gave it hints at 'churned'",
+        ),
+        ("hints = 2.0\n", "2.0 debt", "hints at 'debt', label epsilon 2, and in this run"),
+        ("hints = 2.0\n", "inf churned", "hints at 'churned', told as it is, and in this run"),
+        (
+            "hints = 2.0\n",
+            "",
+            "learnt with no hints, and in this run the host gave it hints at 'churned', label epsilon 2",
+        ),
+        ("", "2.0 churned", "label epsilon 2, and in this run the host gave it no hints; ask shop what it learnt with"),
+    ],
+)
+def test_a_guest_that_claims_other_hints_than_it_was_given_is_named_and_refused(bank, given, claims, said):
+    figures = bank.fit(f"{given}min_guests = 0\n", claims=claims).as_json()
+    assert said in figures["refused"]["shop"]
+    assert (figures["took part"], figures["hints"], figures["ledger"]) == ([], {}, None)
+
+
 def test_a_guest_that_did_not_say_yes_refuses_in_words_and_it_costs_nothing(bank):
     (bank.folder / "shop" / "policy.toml").write_text("")
     figures = bank.fit("hints = 2.0\nmin_guests = 0\n").as_json()
@@ -167,6 +197,28 @@ def publish_again(bank):
     return bank.asked[-1].hints
 
 
+def test_rows_that_are_added_are_told_and_the_others_as_before(bank):
+    told = bank.fit("hints = 2.0\n").as_json()["hinted"]
+    assert (told["rows told anew"], told["spent"]) == (BOTH + 20, 2.0)
+    table = bank.folder / "bank.csv"
+    table.write_text(table.read_text() + "late1,0.5,1,0,0.1\nlate2,0.5,2,1,0.1\n")
+    (bank.folder / "shop" / "policy.toml").write_text(YES + "max_learnings = 5\n")
+    told = bank.fit("hints = 2.0\nhints_limit = 2\n", refit=True).as_json()["hinted"]
+    assert (told["rows told anew"], told["cost"], told["spent"]) == (2, 0.0, 2.0)
+
+
+def test_other_ids_are_the_same_people_unless_the_run_file_says_otherwise(bank):
+    bank.fit("hints = 2.0\nhints_limit = 3\n")
+    table = bank.folder / "bank.csv"
+    table.write_text(table.read_text().replace("\nk", "\nx"))
+    asked = len(bank.asked)
+    with pytest.raises(BudgetError, match=r"280 ids are not known to the record, .* new people \(new_rows\)"):
+        bank.fit("hints = 2.0\nmin_guests = 0\n", out="other")
+    assert len(bank.asked) == asked
+    figures = bank.fit("min_guests = 0\n[hints]\nepsilon = 2.0\nnew_rows = true\n", out="other").as_json()
+    assert (figures["hinted"]["rows told anew"], figures["hinted"]["spent"]) == (280, 2.0)
+
+
 def test_another_epsilon_adds_up_and_beyond_the_limit_nobody_is_asked(bank):
     bank.fit("hints = 2.0\nhints_limit = 3\n")
     asked = len(bank.asked)
@@ -174,6 +226,13 @@ def test_another_epsilon_adds_up_and_beyond_the_limit_nobody_is_asked(bank):
         bank.fit('[hints]\nepsilon = 2.0\nlabel = "before"\n', out="other")
     assert len(bank.asked) == asked
     assert bank.record.look().spent == 2.0
+
+
+def test_classes_by_public_knowledge(bank):
+    bank.fit("[hints]\nepsilon = 2.0\nclasses = [0, 1, 2, 3]\n")
+    assert Hints.from_bytes(bank.asked[-1].hints).classes == 4
+    with pytest.raises(InputError, match=r"labels are none of the classes given, \[0.0, 1.0\]"):
+        bank.fit("[hints]\nepsilon = 2.0\nclasses = [0, 1]\n", out="other")
 
 
 def test_numbers_in_bins_and_a_stand_in(bank):
@@ -208,7 +267,7 @@ def hints_of(run="churn", party="bank", ids=IDS):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"hints": b"nonsense"}, "it is not a fedonce hints"),
+        ({"hints": b"nonsense"}, "it is not a fedonce hints file"),
         ({"hints": hints_of()[:900]}, "cut short"),
         ({"hints": hints_of(run="other")}, "its hints belong to run 'other', and it is about run 'churn'"),
         ({"hints": hints_of(party="thief")}, "it says that it is from party 'thief'"),
@@ -235,6 +294,41 @@ def test_hints_for_rows_of_another_agreement_are_refused(responder):
     )
     with pytest.raises(Refused, match="not about rows that were agreed with this guest"):
         responder.answer(asks(naming="agreed", rows=rows, hints=hints.to_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            {"learner": "cells"},
+            "its hints stand beside the learner 'cells', .* leave one of the two out of the run file",
+        ),
+        ({"protect": "cells:20"}, "its hints stand beside the protection 'cells:20'"),
+    ],
+)
+def test_what_leaves_no_room_for_hints_is_refused_before_anything_is_learnt(responder, settings, said):
+    with pytest.raises(Refused, match=said):
+        responder.answer(asks(hints=hints_of(), **settings))
+    assert responder.record.look().learnings() == []
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ('learners = ["cells", "quantiles"]', "allows cells, quantiles alone, .* Drop hints, or allow 'hinted'"),
+        ('budget = "required"', 'with budget = "required": .* Drop one of the two'),
+        ("max_local_epsilon = 4.0", "with max_local_epsilon: .* Drop one of the two"),
+    ],
+)
+def test_a_policy_that_allows_hints_and_nothing_that_could_learn_from_them(tmp_path, more, said):
+    path = tmp_path / "policy.toml"
+    path.write_text(f"hints = false\n{more}\n")
+    assert Policy.read(path).hints is False
+    path.write_text(f"hints = true\n{more}\n")
+    with pytest.raises(InputError, match=f"'hints' must be false, or left out, .*{said}"):
+        Policy.read(path)
+    path.write_text('hints = true\nlearners = ["cells", "hinted"]\n')
+    assert Policy.read(path).hints is True
 
 
 def test_a_policy_that_bounds_epochs_bounds_those_of_hints():

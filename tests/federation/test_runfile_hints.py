@@ -41,6 +41,24 @@ def test_a_section_says_more(read, tmp_path):
     assert (wanted.label, wanted.epsilon, wanted.proxy) == ("churned_before", None, "churn last year")
 
 
+@pytest.mark.parametrize(
+    ("written", "classes"),
+    [
+        ('["no", "yes"]', ("no", "yes")),
+        ("[0, 1, 2.0]", ("0", "1", "2")),
+        ("[false, true]", ("false", "true")),
+    ],
+)
+def test_public_classes(read, written, classes):
+    assert read(f"[hints]\nepsilon = 2.0\nclasses = {written}\n").hints.classes == classes
+    assert read("hints = 2.0\n").hints.classes is None
+
+
+def test_ids_that_are_new_people_s(read):
+    assert read("[hints]\nepsilon = 2.0\nnew_rows = true\n").hints.new_rows is True
+    assert read("hints = 2.0\n").hints.new_rows is False
+
+
 def test_what_is_written_twice_is_the_same():
     """A run file is read without torch."""
     assert (MOST_LIMIT, RECORD) == (hint_record.MOST_LIMIT, hint_record.RECORD)
@@ -64,6 +82,15 @@ def test_what_is_written_twice_is_the_same():
         ("[hints]\nepsilon = 1\nedges = [2, 1]", "'edges' in [hints] must be a list of 1 to 255 numbers, ascending"),
         ("[hints]\nepsilon = 1\nedges = [nan]", "'edges' in [hints]"),
         ("[hints]\nepsilon = 1\nedges = 5", "'edges' in [hints]"),
+        ("[hints]\nepsilon = 1\nclasses = ['no']", "'classes' in [hints] must be a list of 2 to 256 texts or numbers"),
+        ("[hints]\nepsilon = 1\nclasses = ['no', 1]", "'classes' in [hints] must be"),
+        ("[hints]\nepsilon = 1\nclasses = ['no', '']", "'classes' in [hints] must be"),
+        ("[hints]\nepsilon = 1\nclasses = [1, 1.0]", "'classes' in [hints] must be"),
+        ("[hints]\nepsilon = 1\nclasses = [1, nan]", "'classes' in [hints] must be"),
+        ("[hints]\nepsilon = 1\nnew_rows = 1", "'new_rows' in [hints] must be true or false"),
+        ("[hints]\nepsilon = 1\nclasses = 'no'", "'classes' in [hints] must be"),
+        ("[hints]\nepsilon = 1\nclasses = [0, 1]\nedges = [1]", "numbers that are told in bins (edges)"),
+        ("task = 'regression'\n[hints]\nepsilon = 1\nclasses = [0, 1]", 'told in bins (task = "regression")'),
         ("[hints]\nepsilon = 1\nseed = 2", "'seed' stands in [hints]; put it above"),
         ('hints = 2\ntask = "regression"', "there are hints at numbers, and no bins"),
         ("hints = 2\nrounds = 5", "there are hints, and rounds; what guests learn from hints is not priced there"),
@@ -72,7 +99,10 @@ def test_what_is_written_twice_is_the_same():
         ("hints = 2\n[guest.shop]\nlocal_epsilon = 2", "there are hints, and a local epsilon"),
         ('hints = 2\nalign = true\nreveal = "host"', 'there are hints, and reveal = "host"'),
         ('hints = 2\nlearner = "cells"', "there are hints, and the learner 'cells'"),
-        ('hints = 2\n[guest.telco]\nlearner = "quantiles"', "there are hints, and the learner 'quantiles'"),
+        ('hints = 2\n[guest.telco]\nlearner = "quantiles"', "Take out the hints, or the learner 'quantiles'."),
+        ('hints = 2\nprotect = "cells:20"', "there are hints, and the protection 'cells:20' (protect), whose values"),
+        ('hints = 2\n[guest.shop]\nprotect = "cells:9"', "Take out the hints, or the protection 'cells:9' (protect)."),
+        ('hints = 2\nlearner = "celss"', "names a learner that does not exist, 'celss'"),
     ],
 )
 def test_hints_that_cannot_be_meant(read, more, said):

@@ -6,6 +6,7 @@
 `python tests/golden/make.py OUT own` what generation 5 has: a host with trees of its own columns;
 `python tests/golden/make.py OUT hints` what generation 7 has: hints, and a guest that learnt with them.
 `python tests/golden/make.py OUT alone` what generation 8 has: a host of a noisy guest, with models without guests.
+`python tests/golden/make.py OUT record` what generations 9 and 10 have: a host's record of hints.
 
 Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here
 protect nothing.
@@ -533,6 +534,32 @@ def hints(out: Path) -> None:
     (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
 
 
+def record(out: Path) -> None:
+    """Write a host's record of four publications: by ids with two epsilons, by places in bins, and one as it is."""
+    out.mkdir(parents=True)
+    write_tables(out)
+    run(out, "keys", "secret", "secret")
+    by_ids = ["--id", "customer", "--secret", "secret"]
+    lines = {
+        "repaid": ["--label", "repaid", "--epsilon", "2", *by_ids],
+        "less": ["--label", "repaid", "--epsilon", "0.5", *by_ids],
+        "bins": ["--label", "limit", "--epsilon", "1", "--edges", "2.5,5"],
+        "as-it-is": ["--label", "income", "--proxy", "income of old", "--task", "classification", *by_ids],
+    }
+    told: dict[str, object] = {}
+    for name, options in lines.items():
+        more = ["--name", "bank", "--run", "loans", "--record", "hints.record", "--out", f"{name}.fedonce"]
+        run(out, "host", "hint", "bank.csv", *options, *more)
+        told[name] = fedonce.Hints.from_file(out / f"{name}.fedonce").checksum
+        (out / f"{name}.fedonce").unlink()
+    books = import_module("fedonce.jobs.hint_record").HintRecord(out / "hints.record").look()
+    told = {"checksums": told, "spent": books.spent, "limit": books.limit, "lines": len(books.published)}
+    (out / "record.json").write_text(json.dumps(told, indent=1) + "\n")
+    (out / "described.json").write_text("{}\n")  # there are no messages
+    for name in ("shop.csv", "half.csv", "hints.record.lock"):
+        (out / name).unlink(missing_ok=True)
+
+
 if __name__ == "__main__":
     kinds = {
         "all": main,
@@ -542,5 +569,6 @@ if __name__ == "__main__":
         "local": local,
         "hints": hints,
         "alone": alone,
+        "record": record,
     }
     kinds[sys.argv[2] if len(sys.argv) > 2 else "all"](Path(sys.argv[1]).resolve())

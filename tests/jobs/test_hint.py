@@ -36,7 +36,7 @@ def test_the_job_and_the_command_are_the_same(folder, job):
     lines = []
     figures = job.run(lines.append).as_json()
     printed = told(folder, f"{LINE} --sign bank.key --out other.fedonce")
-    apart = {"file": 0, "cost": 0, "record begun": 0}
+    apart = {"file": 0, "cost": 0, "record begun": 0, "rows told anew": 0}
     assert figures | apart == printed | apart
     assert list(figures) == list(printed)
     assert (figures["cost"], printed["cost"], printed["spent"]) == (2.0, 0.0, 2.0)
@@ -75,12 +75,49 @@ def test_numbers_are_told_in_bins(folder, job):
     numbers = replace(job, table=TableSource("balance.csv", id="customer"), label="balance")
     with pytest.raises(InputError, match=r"are numbers, and hints at numbers need bins") as error:
         numbers.run()
-    assert error.value.parameters == ("edges", "task")
+    assert error.value.parameters == ("edges", "classes", "task")
     figures = replace(numbers, telling=Telling(2.0, edges=(990, 1010))).run().as_json()
     assert figures["classes"] == "3, bins between 990, 1010"
     assert HintRecord(folder / "hints.record").look().published[0].edges == (990.0, 1010.0)
     with pytest.raises(InputError, match="are no numbers, and bins are for numbers"):
         replace(job, telling=Telling(2.0, edges=(1, 2))).run()
+
+
+def test_public_classes_are_told_of_whether_or_not_a_row_has_them(folder, job):
+    figures = replace(job, telling=Telling(2.0, classes=("yes", "unknown", "no"))).run().as_json()
+    assert (figures["classes"], Hints.from_file("hints.fedonce").classes) == ("3", 3)
+    assert HintRecord(folder / "hints.record").look().published[0].classes == ("no", "unknown", "yes")
+
+
+def test_public_classes_that_are_those_of_the_labels_cost_nothing_again(folder, job):
+    first = job.run().as_json()
+    again = replace(job, telling=Telling(2.0, run="spring", classes=("yes", "no"))).run().as_json()
+    assert (again["cost"], again["checksum"]) == (0.0, first["checksum"])
+
+
+@pytest.mark.parametrize(
+    ("column", "classes", "known"),
+    [("member", ("false", "true"), ("0", "1")), ("visits", tuple("0123456789"), tuple("0123456789"))],
+)
+def test_classes_are_given_as_text_whatever_labels_are(folder, job, column, classes, known):
+    whose = {"member": TableSource("bank.csv", id="customer"), "visits": TableSource("shop.csv", id="who")}
+    replace(job, table=whose[column], label=column, telling=Telling(2.0, classes=classes)).run()
+    assert HintRecord(folder / "hints.record").look().published[0].classes == known
+    with pytest.raises(
+        InputError, match=r"and the classes given are not: \['no', 'yes'\]; .*\(classes\), or .*\(types\)"
+    ):
+        replace(job, table=whose[column], label=column, telling=Telling(2.0, classes=("no", "yes"))).run()
+
+
+def test_labels_outside_the_public_classes_are_counted_and_not_shown(folder, job):
+    with pytest.raises(InputError) as failed:
+        replace(job, label="region", telling=Telling(2.0, classes=("north", "south"))).run()
+    assert "labels are none of the classes given, ['north', 'south']; give all classes" in str(failed.value)
+    assert "east" not in str(failed.value)
+    assert not (folder / "hints.record").exists()
+    line = LINE.replace("--label default", "--label region")
+    refused(folder, 3, ["none of the classes given", "(--classes)"], f"{line} --classes north,south --out x.fedonce")
+    assert told(folder, f"{line} --classes north,south,east,west --out x.fedonce")["classes"] == "4"
 
 
 def test_a_stand_in_travels_as_it_is_under_its_own_name(folder, job):
@@ -103,6 +140,12 @@ def test_a_stand_in_travels_as_it_is_under_its_own_name(folder, job):
         ({"epsilon": 2.0, "task": "ranking"}, "'classification' or 'regression'"),
         ({"epsilon": 2.0, "run": ""}, "printable text"),
         ({"proxy": "\n"}, "printable text"),
+        ({"epsilon": 2.0, "classes": ["no"]}, "a list of 2 to 256 texts, each once. Got \\['no'\\]"),
+        ({"epsilon": 2.0, "classes": ["no", "no", "yes"]}, "a list of 2 to 256 texts, each once"),
+        ({"epsilon": 2.0, "classes": "no,yes"}, "a list of 2 to 256 texts"),
+        ({"epsilon": 2.0, "classes": ["no", ""]}, "a list of 2 to 256 texts"),
+        ({"epsilon": 2.0, "classes": ["no", "yes"], "edges": (1,)}, "in bins .edges.; leave out one of the two"),
+        ({"epsilon": 2.0, "classes": ["no", "yes"], "task": "regression"}, "in bins .task.; leave out one of the two"),
     ],
 )
 def test_what_cannot_be_told_is_refused_before_the_table_is_read(settings, said):

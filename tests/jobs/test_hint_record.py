@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import os
 import stat
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -14,17 +17,25 @@ from fedonce import Hinting
 from fedonce.errors import BudgetError, FedOnceWarning, InputError
 from fedonce.jobs import hint_record
 from fedonce.jobs.hint_record import HintRecord
+from fedonce.rows.alignment import AgreedRows, agreed_rows
 from fedonce.rows.ids import Naming
 
 N = 300
 LABELS = np.random.default_rng(0).choice(np.array(["no", "yes", "maybe"], dtype=object), N)
 NUMBERS = np.random.default_rng(1).normal(size=N)
 IDS = np.array([f"k{i}" for i in range(N)], dtype=object)
+PARTS = {"shop": slice(0, 100), "telco": slice(50, 200)}
 
 
-def publish(path, epsilon=2.0, label=LABELS, ids=IDS, run="churn", limit=None, edges=None, name="default", task=None):
-    task = task or ("classification" if edges is None else "regression")
-    return HintRecord(path, limit).publish(label, Hinting(epsilon, edges, name), task, "bank", run, ids, None)
+def publish(path, epsilon=2.0, label=LABELS, ids=IDS, run="churn", limit=None, edges=None, name="default", **more):
+    task = "classification" if edges is None else "regression"
+    return HintRecord(path, limit).publish(label, Hinting(epsilon, edges, name), task, "bank", run, ids, None, **more)
+
+
+def sums(path):
+    """The largest and the least sum of a row, and how many rows there are."""
+    rows = HintRecord(path).look().rows
+    return rows.sums.max(), rows.sums.min(), len(rows.sums)
 
 
 @pytest.fixture
@@ -34,14 +45,15 @@ def path(tmp_path):
 
 def test_a_record_is_begun_private_with_a_key_a_limit_and_a_line(path):
     done = publish(path)
-    assert (done.begun, done.cost, done.spent, done.limit) == (True, 2.0, 2.0, 8.0)
+    assert (done.begun, done.cost, done.spent, done.limit, done.anew) == (True, 2.0, 2.0, 8.0, N)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     content = json.loads(path.read_text())
     (line,) = content["published"]
-    assert (content["fedonce hints record"], len(content["key"]), content["limit"]) == (1, 64, 8.0)
+    assert (content["fedonce hints record"], len(content["key"]), content["limit"]) == (2, 64, 8.0)
     assert (line["label"], line["epsilon"], line["classes"]) == ("default", 2.0, ["maybe", "no", "yes"])
     assert (line["rows"], line["run"], line["column"]) == (N, "churn", "default")
-    assert len(line["rows_digest"]) == 64
+    assert line["rows_digest"] == ""
+    assert content["rows"]["n"] == N
     assert line["checksum"] == done.hints[0].checksum
 
 
@@ -50,7 +62,7 @@ def test_the_same_again_is_the_same_and_costs_nothing(path):
     before = path.read_bytes()
     again = publish(path)
     assert again.hints[0].to_bytes() == first.hints[0].to_bytes()
-    assert (again.begun, again.cost, again.spent) == (False, 0.0, 2.0)
+    assert (again.begun, again.cost, again.spent, again.anew) == (False, 0.0, 2.0, 0)
     assert path.read_bytes() == before
 
 
@@ -67,19 +79,135 @@ def test_another_run_is_told_the_same_answers_and_is_written_down(path):
     assert ([each.run for each in books.published], books.spent) == (["churn", "other"], 2.0)
 
 
-def test_some_of_the_rows_are_told_as_before_and_counted_to_be_safe(path):
+def test_some_of_the_rows_are_told_as_before_and_cost_nothing(path):
     first, part = publish(path), publish(path, label=LABELS[:200], ids=IDS[:200])
     keys = {key.tobytes(): answer for key, answer in zip(first.hints[0].ids, first.hints[0].answers, strict=True)}
     assert [keys[key.tobytes()] for key in part.hints[0].ids] == part.hints[0].answers.tolist()
-    assert (part.cost, part.spent) == (2.0, 4.0)
+    assert (part.cost, part.spent, part.anew) == (0.0, 2.0, 0)
+    assert len(HintRecord(path).look().published) == 2  # another file, and its line
 
 
-def test_a_label_that_changes_and_another_column_of_ids_add_their_epsilon(path):
+def test_a_table_that_grows_every_night_stays_within_its_limit(path):
+    rng = np.random.default_rng(2)
+    ids, label = IDS, LABELS
+    for night in range(30):
+        done = publish(path, 2.0, label, ids)
+        assert (done.spent, done.anew) == (2.0, 20 if night else N)
+        ids = np.concatenate([ids, np.array([f"night {night} {i}" for i in range(20)], dtype=object)])
+        label = np.concatenate([label, rng.choice(np.array(["no", "yes"], dtype=object), 20)])
+    assert sums(path) == (2.0, 2.0, N + 29 * 20)
+
+
+def test_only_labels_told_the_same_way_before_are_warned_of(path):
+    """Told another way, answers have noise of their own, and differ whether or not the label changed."""
     publish(path)
     changed = LABELS.copy()
-    changed[0] = "yes" if LABELS[0] == "no" else "no"
-    assert publish(path, label=changed).spent == 4.0
-    assert publish(path, ids=np.array([f"{each}@example" for each in IDS], dtype=object)).spent == 6.0
+    changed[:3] = np.where(LABELS[:3] == "no", "yes", "no")
+    assert publish(path, 1.0, label=changed).changed == 0  # with pytest any warning is an error
+    other = np.append(IDS, "late"), np.append(changed, "no")
+    with pytest.warns(FedOnceWarning, match="The label 'default' of 3 rows has changed"):
+        done = publish(path, ids=other[0], label=other[1])
+    assert (done.anew, done.changed) == (4, 3)
+
+
+def test_a_label_that_changes_adds_its_epsilon_to_its_own_row(path):
+    """Each label that the row never had is told anew; one that it had before has its answer of then."""
+    labels = np.tile(np.array(["a", "b", "c", "d", "e"], dtype=object), N // 5)
+    done = publish(path, label=labels)
+    assert (done.spent, done.anew, done.changed) == (2.0, N, 0)
+    for label, spent in (("b", 4.0), ("c", 6.0), ("d", 8.0)):
+        labels[0] = label
+        with pytest.warns(FedOnceWarning, match="The label 'default' of 1 row has changed since it was told"):
+            done = publish(path, label=labels)
+        assert (done.spent, done.anew, done.changed) == (spent, 1, 1)
+    labels[0] = "e"
+    before = path.read_bytes()
+    with pytest.raises(
+        BudgetError, match=r"the epsilons of 1 of 300 rows add up to 10, and the limit in .* is 8"
+    ) as failed:
+        publish(path, label=labels)
+    assert failed.value.parameters == ("epsilon", "limit")
+    assert path.read_bytes() == before
+    labels[0] = "a"
+    assert publish(path, label=labels).anew == 0
+    assert sums(path) == (8.0, 2.0, N)
+
+
+def test_another_column_of_ids_counts_as_the_same_people_unless_somebody_says_otherwise(path, tmp_path):
+    publish(path)
+    copy = tmp_path / "copy"
+    copy.write_bytes(path.read_bytes())
+    copy.chmod(0o600)
+    mails = np.array([f"{each}@example" for each in IDS], dtype=object)
+    with pytest.warns(FedOnceWarning, match="300 ids are not known to the record .* say so the first time") as caught:
+        assert publish(path, ids=mails).spent == 4.0
+    assert caught[0].message.parameters == ("new_rows",)
+    assert publish(path, ids=mails).cost == 0.0
+    done = publish(copy, ids=mails, new_rows=True)
+    assert (done.spent, done.cost, done.anew) == (2.0, 0.0, N)
+    assert sums(copy) == (2.0, 2.0, 2 * N)
+
+
+def test_other_ids_are_refused_beyond_the_limit(path):
+    publish(path, 5.0)
+    mails = np.array([f"{each}@example" for each in IDS], dtype=object)
+    with pytest.raises(
+        BudgetError, match=r"add up to 10, .* 300 ids are not known .* new people \(new_rows\)"
+    ) as failed:
+        publish(path, 5.0, ids=mails)
+    assert failed.value.parameters == ("epsilon", "limit", "new_rows")
+    assert publish(path, 5.0, ids=mails, new_rows=True).spent == 5.0
+
+
+@pytest.mark.parametrize(("strangers", "spent"), [(N, 2.0), (N + 1, 4.0)])
+def test_unknown_ids_are_new_people_where_half_of_all_are_known(path, strangers, spent):
+    publish(path)
+    ids = np.concatenate([IDS, np.array([f"new {i}" for i in range(strangers)], dtype=object)])
+    label = np.concatenate([LABELS, np.full(strangers, "no", dtype=object)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert publish(path, ids=ids, label=label).spent == spent
+    assert len(caught) == (spent == 4.0)
+
+
+def test_new_people_need_ids(path):
+    with pytest.raises(InputError, match=r"said to be new people's \(new_rows\), and the table has none"):
+        publish(path, ids=None, new_rows=True)
+
+
+def test_a_row_within_the_limit_does_not_pass_it_because_others_are_far_beyond(path):
+    """The limit is every row's own, though the largest sum does not grow."""
+    publish(path, 6.0)
+    more = np.concatenate([IDS, np.array(["late"], dtype=object)])
+    label = np.concatenate([LABELS, np.array(["no"], dtype=object)])
+    with pytest.raises(BudgetError, match="the epsilons of 1 of 301 rows add up to 6, and the limit in .* is 3"):
+        publish(path, 6.0, ids=more, label=label, limit=3.0)
+    with pytest.raises(BudgetError, match="the epsilons of 300 of 301 rows add up to 8.5"):
+        publish(path, 2.5, ids=more, label=label, limit=3.0)
+    assert publish(path, 2.5, ids=more[-200:], label=label[-200:], limit=9.0).spent == 8.5
+    assert sums(path) == (8.5, 2.5, N + 1)
+
+
+def test_rows_of_an_alignment_are_those_that_are_told(path):
+    """Rows that are in no file cost nothing."""
+    agreed = [AgreedRows.from_bytes(agreed_rows(IDS[part], "bank", name, "churn")) for name, part in PARTS.items()]
+    done = publish(path, agreed=agreed)
+    assert [each.n_rows for each in done.hints] == [100, 150]
+    assert (done.anew, done.spent, sums(path)) == (200, 2.0, (2.0, 2.0, 200))
+    assert publish(path, agreed=agreed).anew == 0
+    assert publish(path).anew == 100
+
+
+def test_two_records_of_the_same_table_have_no_digest_in_common(path):
+    """Digests are keyed, and the key is the record's own."""
+    publish(path)
+    publish(path.with_name("other"))
+    one, two = (HintRecord(each).look().rows for each in (path, path.with_name("other")))
+    for digests in (one.rows, one.told):
+        assert digests.shape == (N, 16)
+    seen = {row.tobytes() for rows in (one, two) for row in (*rows.rows, *rows.told)}
+    assert len(seen) == 4 * N
+    assert b"k17" not in base64.b64decode(json.loads(path.read_text())["rows"]["rows"])
 
 
 def test_a_column_that_was_hinted_at_does_not_travel_as_it_is(path):
@@ -118,6 +246,15 @@ def test_anything_else_about_the_label_adds_its_epsilon(path, other, cost):
     done = publish(path, **other)
     assert (done.cost, done.spent) == (cost, 2.0 + cost)
     assert publish(path, **other).cost == 0.0
+
+
+def test_rows_by_places_count_for_every_row(path):
+    """Who they are is not known: they may be any of the rows with ids."""
+    publish(path)
+    assert publish(path, ids=None, label=LABELS[:7]).spent == 4.0
+    assert sums(path) == (4.0, 4.0, N)
+    late = publish(path, ids=np.append(IDS, "late"), label=np.append(LABELS, "no"))
+    assert (late.anew, sums(path)) == (1, (4.0, 4.0, N + 1))  # as before: the new one starts from what counted for all
 
 
 def test_other_edges_add_up(path):
@@ -191,7 +328,9 @@ def test_the_line_is_on_the_disk_before_hints_are_given(path, monkeypatch):
         lambda text: text[: len(text) // 2],
         lambda text: "",
         lambda text: "[]",
-        lambda text: text.replace('"fedonce hints record": 1', '"fedonce hints record": 2'),
+        lambda text: text.replace('"fedonce hints record": 2', '"fedonce hints record": 3'),
+        lambda text: text.replace('"fedonce hints record": 2', '"fedonce hints record": 1'),
+        lambda text: text.replace('"fedonce hints record": 2', '"fedonce hints record": true'),
         lambda text: text.replace('"key": "', '"key": "ab'),
         lambda text: text.replace('"limit": 8.0', '"limit": -8.0'),
         lambda text: text.replace('"epsilon": 2.0', '"epsilon": "two"'),
@@ -208,6 +347,54 @@ def test_a_damaged_record_is_refused_and_never_started_over(path, spoil):
         publish(path)
     assert error.value.parameters == ("record",)
     assert path.read_bytes() == before
+
+
+def spoiled(path, **changes):
+    """Write what rows were told otherwise, with a checksum that fits."""
+    content = json.loads(path.read_text())
+    rows = content["rows"] | changes
+    raw = b"".join(base64.b64decode(rows[name]) for name in ("rows", "sums", "told"))
+    content["rows"] = rows | {"sha256": hashlib.sha256(raw).hexdigest()}
+    path.write_text(json.dumps(content))
+
+
+def packed(data):
+    return base64.b64encode(data).decode()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n": N - 1},
+        {"n": -1},
+        {"n": True},
+        {"rows": packed(b"x" * 16 * N)},  # the same row N times
+        {"rows": packed(b"x" * 15 * N)},
+        {"told": packed(b"x")},
+        {"told": packed(b"b" * 16 + b"a" * 16)},  # not in order
+        {"sums": packed(np.full(N, np.nan).tobytes())},
+        {"sums": packed(np.full(N, -1.0).tobytes())},
+        {"sums": packed(np.zeros(N + 1).tobytes())},
+        {"sums": packed(b"x")},
+        {"more": ""},
+    ],
+)
+def test_rows_that_do_not_fit_together_are_refused(path, changes):
+    publish(path)
+    spoiled(path)
+    assert publish(path).cost == 0.0  # as it was
+    spoiled(path, **changes)
+    with pytest.raises(InputError, match=r"cannot be read .* put it back from a backup"):
+        publish(path)
+
+
+def test_a_digest_that_was_damaged_is_found(path):
+    publish(path)
+    content = json.loads(path.read_text())
+    content["rows"]["told"] = packed(b"\0" * 16 + base64.b64decode(content["rows"]["told"])[16:])
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match="what rows were told is damaged"):
+        publish(path)
 
 
 def test_a_record_that_others_can_read_is_warned_of(path):

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from fedonce import MessageError, Naming
-from fedonce.messages import envelope, hints
+from fedonce.messages import envelope, hints, message_checks
 from fedonce.messages import keys as crypto
 from fedonce.messages.hints import Hints, check_signed, check_start, keep_of
 from fedonce.messages.representation import row_digest
+from fedonce.rows.ids import RULES
 from tests.messages.mutations import any_bytes
 
 ROWS = 40
@@ -153,6 +154,7 @@ def test_what_a_message_says_that_was_made_with_them(epsilon, said):
         ({"party": "a\nb"}, "its party is not a name"),
         ({"ids": "hashed"}, "announces ids and has none"),
         ({"ids": "secretly"}, "secretly"),
+        ({"normalised": "trim"}, "it says that ids were normalised, 'trim', and announces none"),
         ({"more": "1"}, "must have the entries"),
         ({"keep": None}, "must have the entries"),
     ],
@@ -189,11 +191,24 @@ def test_ids_of_another_shape_are_refused(ids):
         Hints.from_bytes(packed(tensors={"ids": ids}, base=by_ids()))
 
 
+@pytest.mark.parametrize("rules", ["foo", "trim,foo", "trim,", ",", "Trim", "trim lower", "trim," * 10 + "trim"])
+def test_ids_made_alike_by_no_rule_are_refused(rules):
+    with pytest.raises(MessageError, match=r"normalised '.*', which this program does not know; .* trim, lower, nfkc"):
+        Hints.from_bytes(packed({"normalised": rules}, base=by_ids()))
+    assert Hints.from_bytes(packed({"normalised": "lower,nfkc"}, base=by_ids())).forms == ("lower", "nfkc")
+
+
+def test_the_rules_are_those_of_ids():
+    assert tuple(RULES) == message_checks.FORMS
+
+
 def test_files_of_another_kind_party_or_length_are_refused(tmp_path):
     data = make().to_bytes()
     with pytest.raises(MessageError, match="file of another kind: 'message'"):
         Hints.from_bytes(packed(kind="message"))
-    with pytest.raises(MessageError, match="hints of party 'shop' is refused: it says that it is from party 'bank'"):
+    with pytest.raises(
+        MessageError, match="The hints file of party 'shop' is refused: it says that it is from party 'bank'"
+    ):
         Hints.from_bytes(data, "shop")
     for end in (0, 7, 100, len(data) - 1):
         with pytest.raises(MessageError):

@@ -113,11 +113,69 @@ class TestPublishing:
             (np.arange(300.0), Hinting(1.0), "regression", "need bins with public edges: Hinting"),
             ([1.0, np.nan], Hinting(1.0, (0.0,)), "regression", "nan|missing|finite|NaN"),
             (["a", "b"], Hinting(1.0, (0.0,)), "regression", "number"),
+            (np.array([["a"], ["a", "b"]], dtype=object), Hinting(1.0), "classification", "single values, one per row"),
         ],
     )
     def test_labels_that_cannot_be_told(self, labels, hinting, task, said):
         with pytest.raises(InputError, match=said):
             publish(labels, hinting, task)
+
+    @pytest.mark.parametrize(
+        ("wrong", "parameter", "said"),
+        [
+            ({"label": 5}, "label", r"The labels have shape \(\); give one label per row"),
+            ({"label": np.zeros((3, 2))}, "label", r"shape \(3, 2\); give one label per row"),
+            ({"label": []}, "label", r"shape \(0,\); give one label per row"),
+            ({"label": [[1], [1, 2]]}, "label", "are no array; give one label per row"),
+            ({"hinting": 2.0}, "hinting", r"must be a Hinting, such as Hinting\(2.0\). Got 2.0"),
+            (
+                {"task": "foo"},
+                "task",
+                "'task' parameter of publish must be 'classification' or 'regression'. Got 'foo'",
+            ),
+            ({"party": ""}, (), "'party' parameter of publish must be"),
+            ({"run": 3}, "run", "'run' parameter of publish must be printable text"),
+            ({"ids": IDS[:-1]}, "ids", "300 labels and 299 ids; give one id per label"),
+            ({"ids": IDS[None]}, "ids", r"ids have shape \(1, 300\)"),
+            ({"ids": np.arange(300.0)}, "ids", "must be text or an integer. Got a float in row 0"),
+            ({"ids": ["a", ""] * 150}, "ids", "Got an empty text in row 1"),
+            ({"ids": [True] * 300}, "ids", "Got a bool in row 0"),
+            ({"key": "k" * 32}, "key", "must be bytes. Got a str instead; draw one"),
+            ({"key": b""}, "key", "must have 16 bytes or more. Got 0; draw one"),
+            ({"key": b"k" * 15}, "key", "must have 16 bytes or more. Got 15; draw one"),
+            ({"public": ["no"]}, "public", r"must be 2 to 256 classes, .* each once. Got \['no'\]"),
+            ({"public": ["no", "no", "yes"]}, "public", "must be 2 to 256 classes"),
+            ({"public": [1, "yes"]}, "public", "all texts or all numbers"),
+            ({"public": "no,yes"}, "public", "Got 'no,yes'"),
+            ({"label": np.array([["a"], ["b", "c"]], object), "public": ["a", "b"]}, (), "single values, one per row"),
+            (
+                {"public": ["no", "yes"]},
+                ("public", "classes"),
+                r"100 of 300 labels are none of the classes given, \['no', 'yes'\]",
+            ),
+            ({"public": [0, 1], "hinting": Hinting(1.0, (0.5,))}, ("edges", "public"), "leave out one of the two"),
+        ],
+    )
+    def test_what_is_given_wrong_is_named_with_the_remedy(self, wrong, parameter, said):
+        given = {"label": LABELS, "hinting": Hinting(1.0), **wrong}
+        with pytest.raises(InputError, match=said) as failed:
+            publish(**given)
+        assert failed.value.parameters == ((parameter,) if isinstance(parameter, str) else parameter)
+        assert "k" * 15 not in str(failed.value)
+        assert "maybe" not in str(failed.value)
+
+    def test_integers_as_ids_are_those_of_a_file(self):
+        """A column of integers is read as texts: both name the same rows, with the same noise."""
+        texts = np.array([str(row) for row in range(N)], dtype=object)
+        made = [
+            publish(LABELS, Hinting(1.0), ids=ids, naming=NAMINGS["keyed"], key=KEY).to_bytes()
+            for ids in (texts, np.arange(N), list(range(N)), texts.astype(str))
+        ]
+        assert len(set(made)) == 1
+
+    def test_the_order_of_public_classes_is_nobody_s_choice(self):
+        made = [publish(LABELS, AS_IT_IS, public=given) for given in (["yes", "no", "maybe"], np.unique(LABELS), None)]
+        assert len({each.to_bytes() for each in made}) == 1
 
     def test_naming_or_agreed_rows_without_ids(self):
         with pytest.raises(InputError, match="the table has none; say which column has them") as failed:
@@ -272,6 +330,25 @@ class TestOfAGuest:
         with pytest.raises(InputError, match="'local_epsilon' parameter of Guest must be left out with hints"):
             guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
 
+    @pytest.mark.parametrize(
+        ("settings", "said", "parameter"),
+        [
+            ({"learner": "cells"}, r"hints, and the learner 'cells' \(learner\)", "learner"),
+            ({"learner": "quantiles"}, r"hints, and the learner 'quantiles' \(learner\)", "learner"),
+            ({"protect": "cells:20"}, r"hints, and the protection \(protect\)", "protect"),
+        ],
+    )
+    def test_not_beside_values_on_steps_of_their_own(self, settings, said, parameter):
+        guest = Guest("shop", dim=3, **settings)
+        with pytest.raises(
+            InputError, match=rf"Party 'shop' has {said}, .* Leave out the hints \(hints\), or that"
+        ) as failed:
+            guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
+        assert failed.value.parameters == ("hints", parameter)
+
+
+BEYOND = ["0.0 x", "0.009 x", "20.1 x", "99.0 x", "2.00 x", "٣.0 x"]  # no epsilons of hints, or not written as one
+
 
 class TestLearning:
     """A guest that learns with hints says so: in its messages, and where it is kept."""
@@ -307,7 +384,9 @@ class TestLearning:
         np.testing.assert_array_equal(again.values, message.values)
         assert json.loads((tmp_path / "manifest.json").read_text())["fedonce model"] == 7
 
-    @pytest.mark.parametrize("said", ["2", "2.0", " x", "2.0 a\nb", "2.0 " + "x" * 101, "nan x", 2, None, "-1.0 x"])
+    @pytest.mark.parametrize(
+        "said", ["2", "2.0", " x", "2.0 a\nb", "2.0 " + "x" * 101, "nan x", 2, None, "-1.0 x", *BEYOND]
+    )
     def test_a_folder_or_message_that_says_something_else_is_refused(self, tmp_path, said):
         guest, message = self.made()
         stored = storage.load(guest.save(tmp_path / "good"), "guest")

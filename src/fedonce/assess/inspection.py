@@ -16,7 +16,7 @@ from fedonce.learners.names import LEARNERS, protection_in
 from fedonce.messages import envelope
 from fedonce.messages import hints as hints_file
 from fedonce.messages.codecs import Coded
-from fedonce.messages.hints import Hints
+from fedonce.messages.hints import Hints, stated_in_words
 from fedonce.messages.keys import PrivateKey, PublicKey, signed_by, unseal
 from fedonce.messages.representation import DIM_LIMIT, Representation
 from fedonce.privacy.ledger import describe, from_text
@@ -209,11 +209,7 @@ def _rates(hints: Hints) -> NDArray[np.float64]:
 
 def hints_in_words(message: Representation) -> str:
     """Return with which hints a message was made."""
-    epsilon, _, label = message.hints.partition(" ")
-    if not label:
-        return "none"
-    how = "told as it is" if epsilon == "inf" else f"label epsilon {float(epsilon):g}"
-    return f"made with hints at {label!r}, {how} (as the guest states it)"
+    return f"made with hints at {stated_in_words(message.hints)} (as the guest states it)" if message.hints else "none"
 
 
 def _bits(message: Representation) -> int | str:

@@ -95,7 +95,8 @@ def _standing(party: str, its: dict[str, Any], figures: dict[str, Any]) -> str:
 
 def _hinted(its: dict[str, Any]) -> str:
     how = "as it is" if its["epsilon"] is None else f"label epsilon {its['epsilon']:g}"
-    book = f"{its['spent']:g} of {its['limit']:g} spent, record {its['record']}"
+    sums = f"largest sum over rows: {its['spent']:g} of {its['limit']:g} at most"
+    book = f"told anew: {its['rows told anew']:,} rows; {sums}; record {its['record']}"
     return f"hints: guests were told {its['label']!r}, {how}; {book}"
 
 

@@ -52,12 +52,20 @@ class TellingOptions:
         ),
     ] = None
     task: Annotated[str | None, Training(help="classification or regression. Default: by the labels.")] = None
+    classes: Annotated[
+        str | None,
+        Training(
+            help="The classes that a label can have, by public knowledge, with commas, as in no,yes. Default: those of the "
+            "labels, which guests then learn of."
+        ),
+    ] = None
 
     def telling(self) -> Telling:
         """Return how labels are told."""
         from fedonce.jobs import Telling
 
-        return Telling(self.epsilon, self.proxy, self.run, _numbers(self.edges), self.task)
+        classes = None if self.classes is None else tuple(part.strip() for part in self.classes.split(","))
+        return Telling(self.epsilon, self.proxy, self.run, _numbers(self.edges), self.task, classes)
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,7 @@ class HintLeavingOptions(LeavingOptions):
 @command(
     host,
     "fedonce host hint bank.csv --id customer --label repaid --epsilon 2 --run loans --secret loans.secret --out hints.fedonce",
+    "fedonce host hint bank.csv --label repaid --classes no,yes --epsilon 2 --id customer --secret secret --out hints.fedonce",
     "fedonce host hint bank.csv --id customer --label repaid_before --proxy 'repaid last year' --out hints.fedonce",
 )
 @unfolded
@@ -93,33 +102,42 @@ def hint(
     ] = None,
     limit: Annotated[
         float | None,
-        Privacy(help="The most that epsilons may add up to, kept in the record. Default: as before, 8 at first."),
+        Privacy(
+            help="The most that a row's epsilons may add up to, kept in the record. Default: as before, 8 at first."
+        ),
     ] = None,
+    new_rows: Annotated[
+        bool,
+        Privacy("--new-rows", help="Ids that the record does not know are new people, and not others of the same."),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Publish hints at labels: each told through randomised response, so that guests learn what matters for it.
 
-    The same again is the same file and costs nothing; anything else adds its epsilon, and beyond the limit nothing is written
-    (exit code 5).
+    The same label of a row, told the same way, has the same answer and costs nothing again; anything else adds its epsilon to
+    that row's sum. Where a row's sum would be beyond the limit nothing is written (exit code 5).
     """
     from fedonce.jobs import HintJob, TableSource
 
     with progress(quiet) as tell:
         rows, sealing, how = leaving.row_names(), leaving.sealing(), telling.telling()
         source = TableSource(table, id, types=pairs(types, "--type", "age=number"))
-        job = HintJob(source, label, out, how, name, rows, sealing, record, limit)
+        job = HintJob(source, label, out, how, name, rows, sealing, record, limit, new_rows)
         figures = job.run(tell).as_json()
     if as_json:
         typer.echo(to_json(figures))
         return
     typer.echo("What leaves your premises:")
-    published = {key: figures.pop(key) for key in ("record", "record begun", "cost", "spent", "limit")}
+    kept = ("record", "record begun", "cost", "spent", "limit", "rows told anew", "labels changed")
+    published = {key: figures.pop(key) for key in kept}
     show(figures)
-    again = "the same as before, it costs nothing" if not published["cost"] else f"it costs {published['cost']:g}"
-    if telling.proxy is not None:
-        again = f"none, {telling.proxy!r} travels AS IT IS"
-    typer.echo(f"\nLabel epsilon: {again}; {published['spent']:g} of {published['limit']:g} are spent.")
+    anew = published["rows told anew"]
+    again = f"told anew for {anew:,} of {figures['rows']:,} rows" if anew else "the same as before, it costs nothing"
+    means = f" {telling.epsilon:g}: {again}" if telling.proxy is None else f": none, {telling.proxy!r} travels AS IT IS"
+    typer.echo(
+        f"\nLabel epsilon{means}; largest sum over rows: {published['spent']:g} of {published['limit']:g} at most."
+    )
     begun = "begun: keep it, it is private and holds the key" if published["record begun"] else "private, stays here"
     typer.echo(f"record: {published['record']} ({begun})")
 

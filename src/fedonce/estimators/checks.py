@@ -26,8 +26,7 @@ def check_parameters(given: Any, owner: str, task: str, privacy: Privacy) -> Non
     if as_rounds(given.rounds, owner) and given.representation_noise:
         wanted = "0 together with rounds, in which a row's values leave the guest many times and noise averages out"
         raise parameter_error(owner, "representation_noise", wanted, given.representation_noise)
-    for learner in values(given.learner):
-        learners.make(learner, owner=owner)
+    made = [learners.make(learner, owner=owner) for learner in values(given.learner)]
     hostmodels.make(given.model, given.recipe, None, owner)
     encoding = codecs.find(given.bits, owner)
     anywhere = privacy.epsilon is not None or bool(given.representation_noise) or bool(given.rounds)
@@ -43,6 +42,10 @@ def check_parameters(given: Any, owner: str, task: str, privacy: Privacy) -> Non
         wanted = (
             "None with rounds, protect, local_epsilon or a privacy budget, beside which guests cannot learn from hints"
         )
+        raise parameter_error(owner, "hints", wanted, given.hints)
+    on_steps = next((learner.name for learner in made if learner.facts.on_steps), None)
+    if given.hints is not None and on_steps is not None:
+        wanted = f"None with the learner {on_steps!r}, whose values leave no room for hints; leave out one of the two"
         raise parameter_error(owner, "hints", wanted, given.hints)
     pick_device(given.device, owner)
 

@@ -15,6 +15,7 @@ from fedonce.data.table import Table
 from fedonce.errors import MessageError
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
+from fedonce.messages.hints import Hints, stated_in_words
 from fedonce.messages.representation import Representation
 from fedonce.party import Host
 from fedonce.rounds.settings import Rounds
@@ -101,6 +102,7 @@ class Asking:
         message = Representation.from_bytes(data, guest, dim, self.file.max_memory)
         if message.run != self.file.run:
             raise MessageError(f"its message belongs to run {message.run!r}, this is run {self.file.run!r}")
+        self._check_hints(guest, message.hints)
         if self.party.ledger is not None:
             self.party.spent_of(message)
         held, _ = self.matching.rows(own.n_rows, own.ids).match(message)
@@ -110,6 +112,16 @@ class Asking:
                 "they are written (normalise_ids)"
             )
         return message
+
+    def _check_hints(self, guest: str, stated: str) -> None:
+        """Raise where a message says of hints something else than this host gave the guest: ledgers would repeat it."""
+        given = Hints.from_bytes(self.hints[guest]).stated if guest in self.hints else ""
+        if stated != given:
+            claims, gave = (f"hints at {stated_in_words(each)}" if each else "no hints" for each in (stated, given))
+            raise MessageError(
+                f"its message says that {guest} learnt with {claims}, and in this run the host gave it {gave}; ask {guest} what "
+                "it learnt with"
+            )
 
 
 def _order(agreed: AgreedRows, ids: Ids, secret: bytes | None) -> NDArray[np.int64]:

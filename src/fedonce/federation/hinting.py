@@ -48,7 +48,14 @@ class Hinted:
         """Return what was published as JSON values; the epsilon of a label that travels as it is as None."""
         hints, done = self.hints, self.publication
         told = {"label": hints.label, "epsilon": None if hints.keep == 1 else hints.epsilon, "classes": hints.classes}
-        spent = {"cost": done.cost, "spent": done.spent, "limit": done.limit, "record": str(done.record)}
+        spent = {
+            "cost": done.cost,
+            "spent": done.spent,
+            "limit": done.limit,
+            "rows told anew": done.anew,
+            "labels changed": done.changed,
+            "record": str(done.record),
+        }
         return told | spent | {"bytes": sum(map(len, self.files.values())), "guests": list(self.files)}
 
 
@@ -62,13 +69,16 @@ def publish(file: RunFile, party: Host, agreed: Mapping[str, bytes], guests: lis
     if wanted is None or not guests:
         return None
     label, ids = read_label(TableSource(file.table, file.id, types=file.types), wanted.label, party.name)
-    telling = Telling(wanted.epsilon, wanted.proxy, file.run, wanted.edges, None if wanted.edges else file.task)
-    task = telling.task_of(label, wanted.label)
+    task = None if wanted.edges or wanted.classes else file.task
+    telling = Telling(wanted.epsilon, wanted.proxy, file.run, wanted.edges, task, wanted.classes)
+    task, public = telling.task_of(label, wanted.label), telling.public(label, wanted.label)
     naming = Naming("hashed" if party.secret is None else "keyed", party.secret, party.forms)
     # Without an alignment one file is for all; with one, each guest has its own, in the rows agreed with it.
     rows = [AgreedRows.from_bytes(agreed[name]) for name in guests] if agreed else [None]
     record, hinting = HintRecord(wanted.record, wanted.limit), telling.hinting(wanted.label)
-    done = record.publish(label, hinting, task, party.name, file.run, ids, naming, rows, wanted.label)
+    done = record.publish(
+        label, hinting, task, party.name, file.run, ids, naming, rows, wanted.label, public, wanted.new_rows
+    )
     files = [hints.to_bytes() for hints in done.hints] * (1 if agreed else len(guests))
     return Hinted(dict(zip(guests, files, strict=True)), done)
 

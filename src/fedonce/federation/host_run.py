@@ -148,7 +148,7 @@ class HostRun:
             RoundsFederationEngine(self.open_transport(terms), asked, self._kept, terms, read, watch)
         ) as engine:
             engine.ask_rounds = lambda rounds: self._ask_rounds(asking, rounds, own, log)
-            yield Connection(engine, asking.matching)
+            yield Connection(engine, asking.matching, "" if self.hinted is None else self.hinted.hints.stated)
             self.statuses = left_out | engine.statuses
             models = {name: engine.tuned.get(name) or asking.learn(name).fingerprint for name in party.dims}
             self._facts(models, party.forms).write(self.out)

@@ -15,7 +15,7 @@ from typing import Any
 from fedonce.data.table import did_you_mean
 from fedonce.errors import FedOnceError, InputError, MessageError
 from fedonce.federation.policy_file import DEFAULT_POLICY as DEFAULT_POLICY
-from fedonce.federation.policy_file import KEYS
+from fedonce.federation.policy_file import KEYS, check_hints
 from fedonce.federation.request import Request
 from fedonce.federation.tomlfile import check, check_learner, load, wrong
 from fedonce.learners.names import LEARNERS, UNREADABLE
@@ -109,6 +109,8 @@ class Policy:
         if "max_local_epsilon" in content and (content.get("budget") == "required" or content.get("min_noise")):
             must_be = 'left out with min_noise, or with budget = "required": a row is told in one way'
             raise wrong(path, "max_local_epsilon", must_be, content["max_local_epsilon"])
+        if content.get("hints"):
+            check_hints(path, content)
         given: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
         }
@@ -200,6 +202,11 @@ class Policy:
             return
         if request.plan is not None or request.local_epsilon is not None:
             yield "its hints stand beside a privacy budget or a local epsilon, by which nobody has priced them"
+        if request.protect is not None or LEARNERS.facts(request.learner).on_steps:
+            what = (
+                f"the learner {request.learner!r}" if request.protect is None else f"the protection {request.protect!r}"
+            )
+            yield f"its hints stand beside {what}, whose values leave no room for them; leave one of the two out of the run file"
         try:
             found = Hints.from_bytes(request.hints, request.host)
         except MessageError as error:

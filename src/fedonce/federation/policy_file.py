@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from fedonce.federation.request import NAMINGS
 from fedonce.federation.tomlfile import (
     FLAG,
     NAMES,
+    Keys,
     Kind,
     number,
     one_of,
     some_of,
     whole,
+    wrong,
 )
-from fedonce.learners.names import UNREADABLE
+from fedonce.learners.names import LEARNERS, UNREADABLE
 from fedonce.messages.codecs import BITS
 
 DEFAULT_POLICY = """\
@@ -99,7 +104,7 @@ ids = ["keyed", "agreed", "hashed"]
 _COLUMNS = Kind(
     "a list of names of columns", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)
 )
-KEYS = {
+KEYS: Keys = {
     "hosts": NAMES,
     "runs": NAMES,
     "columns": _COLUMNS,
@@ -126,3 +131,20 @@ KEYS = {
     "hints": FLAG,
     "ids": some_of(*NAMINGS),
 }
+
+
+def check_hints(path: Path | str, content: Mapping[str, Any]) -> None:
+    """Raise where a policy allows hints, and beside them nothing that could learn from hints."""
+    if content.get("budget") == "required" or "max_local_epsilon" in content:
+        what = 'budget = "required"' if content.get("budget") == "required" else "max_local_epsilon"
+        must_be = (
+            f"false, or left out, with {what}: what is learnt from hints is priced by no budget. Drop one of the two"
+        )
+        raise wrong(path, "hints", must_be, True)
+    learners = content.get("learners", ())
+    if learners and all(LEARNERS.facts(name).on_steps for name in learners):
+        must_be = (
+            f"false, or left out, where 'learners' allows {', '.join(learners)} alone, whose values leave no room for "
+            "hints. Drop hints, or allow 'hinted'"
+        )
+        raise wrong(path, "hints", must_be, True)

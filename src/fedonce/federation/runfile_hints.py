@@ -9,14 +9,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from fedonce.data.table import as_text
 from fedonce.errors import InputError
-from fedonce.federation.tomlfile import NAME, TEXT, Keys, Kind, check, number, wrong
+from fedonce.federation.tomlfile import FLAG, NAME, TEXT, Keys, Kind, check, number, wrong
+from fedonce.learners.names import LEARNERS
 from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON
 
 SECTION = "hints"
 RECORD, MOST_LIMIT = "hints.record", 1000.0  # as in `jobs.hint_record`, which takes seconds to import
 MOST_EDGES = MOST_CLASSES - 1
-ON_STEPS = ("cells", "quantiles")  # learners beside whose values there is no room for hints
 
 
 def _is_epsilon(value: Any) -> bool:
@@ -31,12 +32,32 @@ def _are_edges(value: Any) -> bool:
     return all(low < high for low, high in pairwise(value))
 
 
+def _are_classes(value: Any) -> bool:
+    if not isinstance(value, list) or not 2 <= len(value) <= MOST_CLASSES:
+        return False
+    kinds = {str if type(each) is str else type(each) if type(each) is bool else float for each in value}
+    known = all(
+        each if type(each) is str else type(each) in (int, float, bool) and abs(each) <= sys.float_info.max
+        for each in value
+    )
+    return known and len(kinds) == 1 and len(set(map(_class_name, value))) == len(value)
+
+
+def _class_name(value: str | float) -> str:
+    """Return a class as a text: 2 and 2.0 are one, true is "true"."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return as_text(value)
+
+
 _EPSILON = Kind(f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}", _is_epsilon)
 HINTS_KEYS: Keys = {
     "epsilon": _EPSILON,
     "edges": Kind(f"a list of 1 to {MOST_EDGES} numbers, ascending", _are_edges),
+    "classes": Kind(f"a list of 2 to {MOST_CLASSES} texts or numbers, each once", _are_classes),
     "label": TEXT,
     "proxy": NAME,
+    "new_rows": FLAG,
 }
 TOP_KEYS: Keys = {
     "hints": Kind(
@@ -65,7 +86,11 @@ class HintsWanted:
     record : path
         What the host has published so far.
     limit : float, optional
-        The most that epsilons may add up to; None: as the record says.
+        The most that a row's epsilons may add up to; None: as the record says.
+    classes : tuple of str, optional
+        The classes that a label can have, by public knowledge; None: those of the labels.
+    new_rows : bool
+        Whether ids that the record does not know are new people's.
     """
 
     label: str
@@ -74,6 +99,8 @@ class HintsWanted:
     proxy: str | None
     record: Path
     limit: float | None = None
+    classes: tuple[str, ...] | None = None
+    new_rows: bool = False
 
 
 def hints_wanted(path: Path, content: Mapping[str, Any], outside: Keys) -> HintsWanted | None:
@@ -106,6 +133,8 @@ def hints_wanted(path: Path, content: Mapping[str, Any], outside: Keys) -> Hints
         proxy,
         path.parent / content.get("hints_record", RECORD),
         content.get("hints_limit"),
+        None if "classes" not in own else tuple(map(_class_name, own["classes"])),
+        own.get("new_rows", False),
     )
 
 
@@ -120,18 +149,27 @@ def _check_together(path: Path, content: Mapping[str, Any], own: Mapping[str, An
     what = next((name for name, given in others.items() if given), None)
     if what is not None:
         raise InputError(
-            f"{path}: there are hints, and {what}; what guests learn from hints is not priced there. Take one of them out."
+            f"{path}: there are hints, and {what}; what guests learn from hints is not priced there. Take out the hints, or "
+            f"{what}."
         )
     if content.get("align") and content.get("reveal") == "host":
         raise InputError(
             f'{path}: there are hints, and reveal = "host"; hints tell a guest which of its rows the host has. Take one of them '
             "out."
         )
-    learner = next((name for each in (content, *guests) if (name := each.get("learner")) in ON_STEPS), None)
-    if learner is not None:
+    protection = next((each["protect"] for each in (content, *guests) if "protect" in each), None)
+    learners = (each["learner"] for each in (content, *guests) if "learner" in each)
+    learner = next((name for name in learners if LEARNERS.facts(name).on_steps), None)
+    if protection is not None or learner is not None:
+        what = f"the learner {learner!r}" if protection is None else f"the protection {protection!r} (protect)"
         raise InputError(
-            f"{path}: there are hints, and the learner {learner!r}, whose values lie on steps of their own, which leaves no "
-            "room for hints. Take one of them out."
+            f"{path}: there are hints, and {what}, whose values lie on steps of their own, which leaves no room for hints. "
+            f"Take out the hints, or {what}."
+        )
+    if "classes" in own and ("edges" in own or (content.get("task") == "regression" and "label" not in own)):
+        other = "edges" if "edges" in own else 'task = "regression"'
+        raise InputError(
+            f"{path}: [hints] has 'classes', and there are numbers that are told in bins ({other}). Take one of them out."
         )
     if content.get("task") == "regression" and "label" not in own and "edges" not in own:
         raise InputError(

@@ -16,7 +16,7 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.jobs.folders import check_folder
-from fedonce.jobs.hints_taken import HintsFile, Taken
+from fedonce.jobs.hints_taken import HintsFile, Taken, check_beside_hints
 from fedonce.jobs.pages import guest_page, report_aside, write_report
 from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
@@ -168,13 +168,8 @@ class GuestJob:
             raise parameter_error(
                 "GuestJob", "refuse_above", "between 0 and 1, and attacks are tried then (attack)", self.refuse_above
             )
-        budget, local = self.budget.plan or self.budget.epsilon, self.learning.local_epsilon
-        if self.hints is not None and (budget is not None or local is not None):
-            which = "a local epsilon (local_epsilon)" if budget is None else "a privacy budget (epsilon)"
-            raise InputError(
-                f"Learn with hints (hints), or with {which}, not with both: what an encoder learns from hints is not priced.",
-                parameter=("hints", "local_epsilon") if budget is None else ("hints", "epsilon"),
-            )
+        if self.hints is not None:
+            check_beside_hints(self.learning, self.budget)
 
     def run(self, tell: Tell = silent, progress: Progress | None = None) -> GuestReport:
         """Do it; `tell` is told each step in a line, `progress` how far the learning is."""

@@ -9,17 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.assess.inspection import describe_hints
 from fedonce.data.files import read_table
-from fedonce.errors import FedOnceWarning, InputError, parameter_error
+from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
 from fedonce.jobs.hint_record import RECORD, HintRecord, Publication
 from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import File, RowNames
 from fedonce.jobs.tables import TableSource, check_label, check_task, infer_task
 from fedonce.messages.envelope import is_name
-from fedonce.messages.hints import LEAST_EPSILON, MOST_EPSILON, Hints
+from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints
 from fedonce.messages.names import check_name
 from fedonce.party.hinting import Hinting
 from fedonce.rows.ids import Ids
@@ -61,6 +62,8 @@ class HintReport:
             "cost": done.cost,
             "spent": done.spent,
             "limit": done.limit,
+            "rows told anew": done.anew,
+            "labels changed": done.changed,
         }
 
 
@@ -80,6 +83,8 @@ class Telling:
         Of numbers: between which of them the bins lie. They are published.
     task : str, optional
         "classification" or "regression"; None: by the labels.
+    classes : sequence of str, optional
+        The classes that a label can have, by public knowledge; None: those that the labels have, which hints then tell of.
     """
 
     epsilon: float | None = None
@@ -87,8 +92,10 @@ class Telling:
     run: str = "local"
     edges: Sequence[float] | None = None
     task: str | None = None
+    classes: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
+        self._check_classes()
         if self.proxy is not None and self.epsilon is not None:
             raise _wrong_epsilon(f"left out where a stand-in, {self.proxy!r}, travels as it is (proxy)", self.epsilon)
         if self.proxy is None and (self.epsilon is None or not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON):
@@ -100,6 +107,39 @@ class Telling:
         if not is_name(self.run):
             raise parameter_error("Telling", "run", "printable text of 1 to 100 bytes", self.run)
         self.hinting("label")
+
+    def _check_classes(self) -> None:
+        if self.classes is None:
+            return
+        wanted = f"a list of 2 to {MOST_CLASSES} texts, each once"
+        texts = not isinstance(self.classes, str) and all(isinstance(each, str) and each for each in self.classes)
+        if not texts or not 2 <= len({*self.classes}) <= MOST_CLASSES or len({*self.classes}) < len(self.classes):
+            raise parameter_error("Telling", "classes", wanted, self.classes)
+        other = "edges" if self.edges is not None else "task" if self.task == "regression" else None
+        if other is not None:
+            raise InputError(
+                f"Labels have classes (classes), or are numbers that are told in bins ({other}); leave out one of the two.",
+                parameter=("classes", other),
+            )
+
+    def public(self, label: NDArray[Any], column: str) -> NDArray[Any] | None:
+        """Return the public classes as labels have them, which may be numbers or truth values; None: none are given."""
+        if self.classes is None:
+            return None
+        named = {"true": True, "false": False, "1": True, "0": False}
+        try:
+            if label.dtype.kind == "b":
+                return np.array([named[each.strip().lower()] for each in self.classes])
+            if label.dtype.kind in "iuf":
+                return np.array([float(each) for each in self.classes])
+        except (KeyError, ValueError):
+            what = "true or false" if label.dtype.kind == "b" else "numbers"
+            raise InputError(
+                f"The labels, column {column!r}, are {what}, and the classes given are not: {shown(list(self.classes))}; give "
+                "the classes of this column (classes), or read it as text (types).",
+                parameter=("classes", "types"),
+            ) from None
+        return np.array(self.classes, dtype=object)
 
     def hinting(self, label: str) -> Hinting:
         """Return it as the parties' code knows it: with an epsilon under the label's own name, or as it is under the proxy's."""
@@ -117,13 +157,16 @@ class Telling:
                     parameter="edges",
                 )
             return "regression"
+        if self.classes is not None:
+            return "classification"
         found = self.task or infer_task(label)
         check_task(found, label, column)
         if found == "regression":
             raise InputError(
                 f"The labels, column {column!r}, are numbers, and hints at numbers need bins; give the numbers between them, by "
-                "public knowledge (edges), or say that each number is a class (task=classification).",
-                parameter=("edges", "task"),
+                "public knowledge (edges); or say which classes there are (classes), or that each number is one "
+                "(task=classification).",
+                parameter=("edges", "classes", "task"),
             )
         return found
 
@@ -153,7 +196,9 @@ class HintJob:
     record : path, optional
         What the host has published so far; None: `hints.record` beside the table. It is private; by it the same is told again.
     limit : float, optional
-        The most that epsilons may add up to; None: as the record says, 8 where it is begun.
+        The most that a row's epsilons may add up to; None: as the record says, 8 where it is begun.
+    new_rows : bool
+        Ids that the record does not know are new people, however many they are: they start from 0.
     """
 
     table: TableSource
@@ -165,6 +210,7 @@ class HintJob:
     sealing: Sealing = field(default_factory=Sealing)
     record: File = None
     limit: float | None = None
+    new_rows: bool = False
 
     def __post_init__(self) -> None:
         check_name("HintJob", "name", self.name)  # before any error about the table quotes it
@@ -190,7 +236,9 @@ class HintJob:
         task = self.telling.task_of(label, self.label)
         hinting, run = self.telling.hinting(self.label), self.telling.run
         tell(f"telling {len(label):,} labels")
-        done = self.book.publish(label, hinting, task, self.name, run, ids, naming, (agreed,), self.label)
+        public = self.telling.public(label, self.label)
+        more = ((agreed,), self.label, public, self.new_rows)
+        done = self.book.publish(label, hinting, task, self.name, run, ids, naming, *more)
         leaving = keys.close(done.hints[0])
         return HintReport(leaving, write_file(self.out, leaving.data), done)
 

@@ -1,9 +1,4 @@
-"""What a host has published of its labels: a private file with its secret for hints, its limit, and a line for each publication.
-
-By the secret, the same label of the same row is told alike however often it is asked for: publishing the same labels of the same
-rows again costs nothing. What differs in anything but the run adds its epsilon, up to the limit: another epsilon, other classes,
-another row, another label of a row. A line is on the disk before its hints leave.
-"""
+"""What a host has published of its labels: a private file that is read, added to and written before any hints leave."""
 
 from __future__ import annotations
 
@@ -11,18 +6,22 @@ import hmac
 import json
 import math
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.errors import BudgetError, InputError, parameter_error
+from fedonce.errors import FedOnceWarning, InputError, parameter_error
+from fedonce.jobs.hint_books import MOST_LIMIT, Books, Published, is_limit, time_now
+from fedonce.jobs.hint_rows import Anew, Tellings
 from fedonce.messages.hints import Hints
 from fedonce.messages.keys import warn_if_open
+from fedonce.party.hint_checks import checked_ids, checked_public
 from fedonce.party.hinting import KEY_BYTES, Hinting, forms_of, publish
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Ids, Naming, normalise
@@ -30,121 +29,18 @@ from fedonce.system.disk import cannot_write, read_file, sync_folder, write_file
 from fedonce.system.locks import hold
 
 RECORD = "hints.record"
-FORMAT = 1
-LIMIT = 8.0  # sum of epsilons, where nobody says otherwise
-MOST_LIMIT = 1000.0
-
-
-@dataclass(frozen=True)
-class Published:
-    """One publication.
-
-    `epsilon` None: a stand-in that travels as it is, and costs nothing. `classes` or `edges` are what is told of the label.
-    `rows_digest` is a keyed digest of all rows' ids and labels: of other rows, or with other labels, it is another publication.
-    `column` is where the label stands; the rest tells one file from another.
-    """
-
-    label: str
-    epsilon: float | None
-    classes: tuple[str, ...] | None
-    edges: tuple[float, ...] | None
-    rows_digest: str
-    column: str = ""
-    run: str = ""
-    rows: int = 0
-    checksum: str = ""
-    time: str = ""
-
-    @property
-    def what(self) -> Published:
-        """What of it decides whether it is told again."""
-        return Published(self.label, self.epsilon, self.classes, self.edges, self.rows_digest)
-
-    @classmethod
-    def from_json(cls, content: Any) -> Published:
-        """Read a line; raise ValueError, TypeError or KeyError where it is none."""
-        lists = {name: None if content[name] is None else tuple(content[name]) for name in ("classes", "edges")}
-        made = cls(**{**content, **lists})
-        texts = (made.label, made.rows_digest, made.column, made.run, made.checksum, *(made.classes or ()))
-        numbers = (*(made.edges or ()), 1.0 if made.epsilon is None else made.epsilon)
-        if not all(isinstance(text, str) for text in texts) or not all(type(each) is float for each in numbers):
-            raise ValueError("its texts or numbers cannot be read")
-        if made.epsilon is not None and not 0 < made.epsilon < math.inf:
-            raise ValueError("its epsilon cannot be read")
-        if type(made.rows) is not int or (made.classes is None) == (made.edges is None):
-            raise ValueError("it must have a number of rows, and classes or edges")
-        datetime.fromisoformat(made.time)
-        return made
-
-
-@dataclass(frozen=True)
-class Books:
-    """The content of a record: the secret, the limit, since when there is which, and what was published."""
-
-    key: bytes = field(repr=False)
-    limit: float
-    limits: tuple[Mapping[str, Any], ...] = ()
-    published: tuple[Published, ...] = ()
-
-    @property
-    def spent(self) -> float:
-        """The sum of the epsilons, each publication once."""
-        told = dict.fromkeys(each.what for each in self.published)
-        return math.fsum(each.epsilon for each in told if each.epsilon is not None)
-
-    def to_bytes(self) -> bytes:
-        """Return the file."""
-        lines = [asdict(each) for each in self.published]
-        content = {"fedonce hints record": FORMAT, "key": self.key.hex(), "limit": self.limit, "limits": self.limits}
-        return json.dumps(content | {"published": lines}, indent=1).encode() + b"\n"
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Books:
-        """Read the file; raise ValueError, TypeError or KeyError where it is none."""
-        content = json.loads(data)
-        if not isinstance(content, dict) or content.pop("fedonce hints record", None) != FORMAT:
-            raise ValueError(f"it is no record of hints of format {FORMAT}")
-        if set(content) != {"key", "limit", "limits", "published"}:
-            raise ValueError("its entries are not those of a record")
-        key, limit, limits = bytes.fromhex(content["key"]), content["limit"], content["limits"]
-        if len(key) != KEY_BYTES or not is_limit(limit):
-            raise ValueError("its key or its limit cannot be read")
-        if not isinstance(limits, list) or not all(isinstance(each, dict) for each in limits):
-            raise ValueError("its limits cannot be read")
-        return cls(key, limit, tuple(limits), tuple(map(Published.from_json, content["published"])))
-
-    def with_limit(self, limit: float | None) -> Books:
-        """Return them with another limit, which is noted; None: as it is."""
-        if limit is None or (limit == self.limit and self.limits):
-            return self
-        return replace(self, limit=float(limit), limits=(*self.limits, {"time": _now(), "limit": float(limit)}))
-
-    def adding(self, lines: Sequence[Published], path: Path) -> Books:
-        """Return them with more lines, each once; raise BudgetError beyond the limit."""
-        guarded = {each.column for each in self.published if each.epsilon is not None}
-        bare = next((each for each in lines if each.epsilon is None and each.column in guarded), None)
-        if bare is not None:
-            raise BudgetError(
-                f"The column {bare.column!r} was hinted at with an epsilon before ({path}); as it is, every label would be told. "
-                "Nothing was written. A stand-in must be another column.",
-                parameter=("label", "proxy"),
-            )
-        known = {(each.what, each.run, each.checksum) for each in self.published}
-        more = [each for each in lines if (each.what, each.run, each.checksum) not in known]
-        made = replace(self, published=(*self.published, *more))
-        if self.spent < made.spent > self.limit * (1 + 1e-9):
-            raise BudgetError(
-                f"Hints at {lines[0].label!r} with epsilon {lines[0].epsilon:g} are refused: with those published before, the "
-                f"epsilons add up to {made.spent:g}, and the limit in {path} is {self.limit:g}. Nothing was written. Publish the "
-                "same as before, which costs nothing; take a smaller epsilon (epsilon), or raise the limit (limit).",
-                parameter=("epsilon", "limit"),
-            )
-        return made
+LIMIT = 8.0  # sum of a row's epsilons, where nobody says otherwise
+LARGEST = 2**32  # bytes of a record; a million rows take 53 MB
 
 
 @dataclass(frozen=True)
 class Publication:
-    """Hints that are written down and may leave; how much the record adds up to, its limit, and whether it is new."""
+    """Hints that are written down and may leave.
+
+    `spent` is the largest sum of epsilons over rows, `cost` what it grew by, `limit` the most that it may be. `anew` rows are
+    told something that they were not told before; of them, `changed` had another label when they were told the same way
+    before. `begun`: there was no record.
+    """
 
     hints: tuple[Hints, ...]
     spent: float
@@ -152,6 +48,8 @@ class Publication:
     record: Path
     begun: bool
     cost: float
+    anew: int
+    changed: int
 
 
 @dataclass(frozen=True)
@@ -163,7 +61,7 @@ class HintRecord:
     path : path
         The file; it is begun where it is missing.
     limit : float, optional
-        The most that epsilons may add up to. None: as the record says, 8 where it is begun.
+        The most that a row's epsilons may add up to. None: as the record says, 8 where it is begun.
     """
 
     path: Path
@@ -188,7 +86,7 @@ class HintRecord:
         """Return the content, and change nothing; None: there is no record yet."""
         if not self.file.exists():
             return None
-        data = read_file(self.file, "record of hints")
+        data = read_file(self.file, "record of hints", LARGEST)
         warn_if_open(self.file, "record of hints")
         try:
             return Books.from_bytes(data)
@@ -210,29 +108,51 @@ class HintRecord:
         naming: Naming | None,
         agreed: Sequence[AgreedRows | None] = (None,),
         column: str = "",
+        public: NDArray[Any] | None = None,
+        new_rows: bool = False,
     ) -> Publication:
-        """Make hints, one file for each of `agreed`, and write them down; beyond the limit raise BudgetError."""
+        """Make hints, one file for each of `agreed`, and write them down; beyond the limit raise BudgetError.
+
+        `new_rows` says that ids which the record does not know are new people, however many they are.
+        """
+        ids = checked_ids(ids, len(label))
+        if new_rows and ids is None:
+            raise InputError(
+                "Ids are said to be new people's (new_rows), and the table has none; say which column has them (id).",
+                parameter=("new_rows", "id"),
+            )
         with self._alone():
             before = self.look()
             books = before or Books(secrets.token_bytes(KEY_BYTES), LIMIT)
             books = books.with_limit(LIMIT if before is None and self.limit is None else self.limit)
             made = tuple(
-                publish(label, hinting, task, party, run, ids, naming, books.key, agreed=each) for each in agreed
+                publish(label, hinting, task, party, run, ids, naming, books.key, public, each) for each in agreed
             )
-            known = None if ids is None else normalise(ids, forms_of(naming, agreed[0]))
-            what, now = _described(label, hinting, task, party, known, books.key), _now()
+            codes, classes = hinting.codes(label, task, party, checked_public(public, hinting.edges))
+            parts = None if ids is None else [_named(ids, naming, each) for each in agreed]
+            what, now = _described(codes, classes, hinting, None if parts is None else parts[0][0], books), time_now()
             lines = [
                 replace(
                     what, column=column or hinting.label, run=run, rows=each.n_rows, checksum=each.checksum, time=now
                 )
                 for each in made
             ]
-            after = books.adding(lines, self.path)
-            if after != before:
+            told, way = None, hinting.way(classes)
+            if parts is not None and what.epsilon is not None:
+                files = (Tellings.of(books.key, way, names[rows], codes[rows]) for names, rows in parts)
+                told = Tellings.together(files)
+            after, anew = books.adding(lines, told, new_rows, self.path)
+            changed = 0
+            if told is not None and what in {each.what for each in books.published}:
+                changed = books.rows.changed(books.key, way, len(classes), told, anew.known)
+            if before is None or after.rows is not before.rows or replace(after, rows=before.rows) != before:
                 write_file(self.file, after.to_bytes(), private=True)
                 sync_folder(self.file.parent)
-            spent = 0.0 if before is None else before.spent
-            return Publication(made, after.spent, after.limit, self.path, before is None, after.spent - spent)
+        _warn(anew, changed, hinting.label, self.path)
+        spent = 0.0 if before is None else before.spent
+        return Publication(
+            made, after.spent, after.limit, self.path, before is None, after.spent - spent, len(anew.sums), changed
+        )
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -245,21 +165,45 @@ class HintRecord:
             raise cannot_write(lock, error) from None
 
 
-def is_limit(value: object) -> bool:
-    """Tell whether something can be the limit of a record."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_LIMIT
+def _named(ids: Ids, naming: Naming | None, agreed: AgreedRows | None) -> tuple[Ids, NDArray[np.intp]]:
+    """Return ids as noise knows rows by them, and the places of those that a file tells of."""
+    names = normalise(ids, forms_of(naming, agreed))
+    if agreed is None:
+        return names, np.arange(len(names))
+    return names, agreed.positions(names, None if naming is None else naming.secret)
 
 
-def _described(label: NDArray[Any], hinting: Hinting, task: str, party: str, ids: Ids | None, key: bytes) -> Published:
+def _described(
+    codes: NDArray[Any], classes: tuple[str, ...], hinting: Hinting, names: Ids | None, books: Books
+) -> Published:
     """Return what of a publication decides whether it is told again."""
-    codes, classes = hinting.codes(label, task, party)
-    pairs = zip(range(len(codes)) if ids is None else ids, codes.tolist(), strict=True)
-    rows = sorted(json.dumps([name, code]) for name, code in pairs)
-    digest = hmac.digest(key, "\n".join(["labels", *rows]).encode("utf-8", "surrogatepass"), "sha256").hex()
     edges = None if hinting.edges is None else tuple(hinting.edges)
     epsilon = hinting.epsilon if math.isfinite(hinting.epsilon) else None
-    return Published(hinting.label, epsilon, classes if edges is None else None, edges, digest)
+    made = Published(hinting.label, epsilon, classes if edges is None else None, edges, "")
+    wholes = [each for each in books.published if each.rows_digest and replace(each.what, rows_digest="") == made]
+    if names is not None and not wholes:
+        return made
+    pairs = zip(range(len(codes)) if names is None else names, codes.tolist(), strict=True)
+    rows = sorted(json.dumps([name, code]) for name, code in pairs)
+    digest = hmac.digest(books.key, "\n".join(["labels", *rows]).encode("utf-8", "surrogatepass"), "sha256").hex()
+    # By ids the digest is of use where a record of format 1 has just this publication, as a whole.
+    again = names is None or digest in {each.rows_digest for each in wholes}
+    return replace(made, rows_digest=digest) if again else made
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _warn(anew: Anew, changed: int, label: str, path: Path) -> None:
+    """Say what a host may not have meant."""
+    if changed:
+        text = (
+            f"The label {label!r} of {changed:,} row{'' if changed == 1 else 's'} has changed since it was told. Whoever has "
+            "both files sees that wherever the answers differ, whatever epsilon is: an unchanged label keeps its answer. Leave "
+            "out rows whose change is a secret."
+        )
+        warnings.warn(FedOnceWarning(text), stacklevel=3)
+    if anew.strangers:
+        text = (
+            f"{anew.strangers:,} ids are not known to the record {path}, which knows few of this table: they may be other ids of "
+            "the same people, and count as those who were told most. Use the same ids each time; where they are new people, say "
+            "so the first time (new_rows)."
+        )
+        warnings.warn(FedOnceWarning(text, parameter="new_rows"), stacklevel=3)

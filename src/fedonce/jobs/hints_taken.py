@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from fedonce.data.table import Table
-from fedonce.errors import MessageError
-from fedonce.jobs.settings import File
+from fedonce.errors import InputError, MessageError
+from fedonce.jobs.settings import File, GuestBudget, Learning
+from fedonce.learners.base import Learner
+from fedonce.learners.hinted import Hinted
+from fedonce.learners.names import LEARNERS
 from fedonce.messages.envelope import SEALED, kind_of, read_bytes
 from fedonce.messages.hints import Hints, check_signed, check_start
 from fedonce.messages.keys import PrivateKey, read_public, unseal
@@ -66,6 +69,29 @@ class HintsFile:
             check_start(start, size)
         except MessageError as error:
             raise error.found_in(self.path) from None
+
+
+def check_beside_hints(learning: Learning, budget: GuestBudget) -> None:
+    """Raise where a guest is told to do what has no place beside hints, before it reads anything."""
+    plan = budget.plan is not None or budget.epsilon is not None
+    own = learning.learner
+    name = own if isinstance(own, str) else own.name
+    on_steps = name in LEARNERS and LEARNERS.facts(name).on_steps
+    unpriced = "what an encoder learns from hints is not priced"
+    no_room = "its values lie on steps of their own, which leaves no room for what is learnt from hints"
+    for given, which, parameter, why in (
+        (plan, "a privacy budget (epsilon)", "epsilon", unpriced),
+        (learning.local_epsilon is not None, "a local epsilon (local_epsilon)", "local_epsilon", unpriced),
+        (learning.protect is not None, "a protection (protect)", "protect", no_room),
+        (on_steps, f"the learner {name!r} (learner)", "learner", no_room),
+    ):
+        if given:
+            raise InputError(
+                f"Learn with hints (hints), or with {which}, not with both: {why}. Leave out one of the two.",
+                parameter=("hints", parameter),
+            )
+    if isinstance(own, Learner):
+        Hinted.around(own)  # it raises where the learner has settings of its own
 
 
 @dataclass(frozen=True)

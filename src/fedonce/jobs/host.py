@@ -44,10 +44,11 @@ class JobEngine(protocol.Engine, Protocol):
 
 @dataclass(frozen=True)
 class Connection:
-    """An engine by which messages come, and how their rows are found."""
+    """An engine by which messages come, how their rows are found, and what the host itself told of labels (`Hints.stated`)."""
 
     engine: JobEngine
     matching: Matching
+    hinted: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class HostReport:
         The model's folder.
     page : path or None
         The page in it.
+    hinted : str
+        Hints that the host itself gave its guests in this training, as messages state them; empty: it knows of none.
     """
 
     host: Host
@@ -90,6 +93,7 @@ class HostReport:
     refused: Mapping[str, str]
     out: Path
     page: Path | None = None
+    hinted: str = ""
 
     @property
     def not_validated(self) -> str | None:
@@ -109,8 +113,13 @@ class HostReport:
             return None
         messages = self.fitted.representations
         told = {guest: message.local_epsilon for guest, message in messages.items()}
-        hinted = {message.hints.partition(" ")[::2] for message in messages.values() if message.hints}
-        lines = [local(told), *(local({}, (self.host.name, label, float(each))) for each, label in sorted(hinted))]
+        stated = sorted({message.hints for message in messages.values() if message.hints})
+        lines = [local(told)]
+        for each in stated:
+            epsilon, _, label = each.partition(" ")
+            # What the host has not given itself is what guests say: anybody can write it into a message.
+            who = [name for name, message in messages.items() if message.hints == each and each != self.hinted]
+            lines.append(local({}, (self.host.name, label, float(epsilon)), who))
         entries = [entry for ledger in lines if ledger is not None for entry in ledger.entries]
         return Ledger(0.0, "pure", "simple", entries) if entries else None
 
@@ -247,7 +256,7 @@ class HostJob:
         fitted = protocol.fit(party, prepared.table, prepared.label, engine, self.rounds, matching, weight)
         with report_aside(out):
             party.save(out, engine.received(), engine.moved)
-        report = HostReport(party, prepared.table.n_rows, fitted, engine.refused, out)
+        report = HostReport(party, prepared.table.n_rows, fitted, engine.refused, out, hinted=connection.hinted)
         return replace(report, page=write_report(out, host_page(party, report.as_json())))
 
 

@@ -69,7 +69,7 @@ class Cells(Learner):
     """
 
     name: ClassVar[str] = "cells"
-    facts: ClassVar[Facts] = Facts(trains=False)
+    facts: ClassVar[Facts] = Facts(trains=False, on_steps=True)
     cells: int = 256
     least: int = 20
     layers: int | None = None

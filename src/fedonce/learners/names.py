@@ -25,6 +25,8 @@ class Facts:
         Whether it learns from images alone.
     readable : bool
         Whether its values are the columns themselves, to be read by whoever holds the message.
+    on_steps : bool
+        Whether its values lie on steps of their own, beside which there is no room for values learnt from hints.
     """
 
     trains: bool = True
@@ -32,6 +34,7 @@ class Facts:
     exports: bool = False
     images_only: bool = False
     readable: bool = False
+    on_steps: bool = False
 
 
 def _ours(home: str, facts: Facts) -> BuiltIn[Facts]:
@@ -49,9 +52,9 @@ LEARNERS: Registry[Any, Facts] = Registry(
         "pca": _ours("pca:PCA", Facts(trains=False, private=True, exports=True)),
         "autoencoder": _ours("autoencoder:Autoencoder", Facts(private=True, exports=True)),
         "patches": _ours("patches:Patches", Facts(trains=False, exports=True, images_only=True)),
-        "cells": _ours("cells:Cells", Facts(trains=False)),
+        "cells": _ours("cells:Cells", Facts(trains=False, on_steps=True)),
         "cooccurrence": _ours("cooccurrence:Cooccurrence", Facts(trains=False)),
-        "quantiles": _ours("quantiles:Quantiles", Facts(trains=False, exports=True, readable=True)),
+        "quantiles": _ours("quantiles:Quantiles", Facts(trains=False, exports=True, readable=True, on_steps=True)),
         "hinted": _ours("hinted:Hinted", Facts()),
         "random": _ours("random:Random", Facts(trains=False, private=True, exports=True)),
     },

@@ -47,7 +47,7 @@ class Quantiles(Learner):
     """
 
     name: ClassVar[str] = "quantiles"
-    facts: ClassVar[Facts] = Facts(trains=False, exports=True, readable=True)
+    facts: ClassVar[Facts] = Facts(trains=False, exports=True, readable=True, on_steps=True)
     bins: int | None = None
     least: int = 20
     bytes_per_row: float | None = added_later()

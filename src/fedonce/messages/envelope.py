@@ -27,6 +27,7 @@ from fedonce.system.sizes import MESSAGE_LIMIT, in_words
 VERSION = "3"
 HEADER_LIMIT = 3072  # bytes of header; with its scale this keeps a message without ids under payload + 4 KiB
 TENSORS_LIMIT = 600  # bytes of it that describe the arrays
+NOUNS = {"hints": "hints file"}  # what a kind is called where one file of it is meant
 SEALED = b"fedonce sealed 1\n"  # what a sealed file begins with; `fedonce.messages.keys` opens it
 
 
@@ -48,7 +49,8 @@ class Refusal:
 
     def __call__(self, what: str, *parameters: str) -> MessageError:
         """Return the error that says what is wrong, and by which parameters it can be mended."""
-        return MessageError(f"The {self.kind} of party {self.party!r} is refused: {what}.", parameter=parameters)
+        noun = NOUNS.get(self.kind, self.kind)
+        return MessageError(f"The {noun} of party {self.party!r} is refused: {what}.", parameter=parameters)
 
 
 def checksum(kind: str, header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> str:
@@ -70,7 +72,7 @@ def pack(kind: str, header: Mapping[str, str], tensors: dict[str, NDArray[Any]],
     if len(json.dumps(texts).encode()) > HEADER_LIMIT - TENSORS_LIMIT:
         party = header.get("party", "")
         raise MessageError(
-            f"The texts of the {kind} of party {party!r} (run, learner, note) are too long; shorten them."
+            f"The texts of the {NOUNS.get(kind, kind)} of party {party!r} (run, learner, note) are too long; shorten them."
         )
     # safetensors writes memory as it lies
     laid = {name: np.asarray(tensor, order="C") for name, tensor in tensors.items()}
@@ -114,13 +116,13 @@ def read_header(
         raise fail("it is sealed; open it with the private key that it was sealed to", "key")
     length = _length(data)
     if len(data) < 8 or not 2 <= length <= min(len(data) - 8, HEADER_LIMIT):
-        raise fail(f"it is not a fedonce {kind}, or it is cut short")
+        raise fail(f"it is not a fedonce {NOUNS.get(kind, kind)}, or it is cut short")
     try:
         header = json.loads(data[8 : 8 + length].decode()).get("__metadata__")
     except (ValueError, AttributeError, RecursionError):
         raise fail("its header is damaged, or it is no file of fedonce's; ask for the file again") from None
     if not isinstance(header, dict) or not isinstance(header.get("format"), str):
-        raise fail(f"it is not a fedonce {kind}")
+        raise fail(f"it is not a fedonce {NOUNS.get(kind, kind)}")
     found, _, version = header.pop("format").rpartition(" ")
     if version != VERSION:
         raise fail(f"its format version is {version[:20]!r}, this program reads {VERSION!r}; update the older side")

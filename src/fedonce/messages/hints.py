@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 
 from fedonce.errors import MessageError
 from fedonce.messages import envelope
-from fedonce.messages.message_checks import ID_LIMIT, Failure, check_ids
+from fedonce.messages.message_checks import ID_LIMIT, LEAST_HINTED, MOST_HINTED, Failure, check_ids
 from fedonce.system.disk import write_file
 from fedonce.system.sizes import MESSAGE_LIMIT, in_words, memory_limit
 
 KIND = "hints"
 MOST_CLASSES = 256
-LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0  # beyond, 52 random bits are too coarse for the probability of another class
+LEAST_EPSILON, MOST_EPSILON = LEAST_HINTED, MOST_HINTED
 ROWS_LIMIT = 2**40
 _KEYS = ("run", "party", "rows", "n", "label", "classes", "epsilon", "keep")
 _OPTIONAL = ("ids", "normalised")
@@ -127,6 +127,8 @@ class Hints:
         read = envelope.unpack(data, KIND, _KEYS, party, _OPTIONAL)
         fail = _Failure(read.header["party"])
         naming, forms = fail.naming(read.header)
+        if forms and not naming:
+            raise fail(f"it says that ids were normalised, {','.join(forms)!r}, and announces none")
         tensors = read.tensors
         if {"answers", *tensors} - {"answers", "edges", "ids"} or "answers" not in tensors:
             raise fail(
@@ -166,6 +168,16 @@ def keep_of(classes: int, epsilon: float) -> float:
 def is_label(name: object) -> bool:
     """Tell whether a text can name a label: printable, of 1 to 100 bytes."""
     return envelope.is_name(name)
+
+
+def stated_in_words(stated: str) -> str:
+    """Return what a message states of hints, in words.
+
+    >>> stated_in_words("2.0 repaid"), stated_in_words("inf before")
+    ("'repaid', label epsilon 2", "'before', told as it is")
+    """
+    epsilon, _, label = stated.partition(" ")
+    return f"{label!r}, " + ("told as it is" if epsilon == "inf" else f"label epsilon {float(epsilon):g}")
 
 
 def check_start(start: bytes, size: int, party: str | None = None) -> tuple[int, int, float]:

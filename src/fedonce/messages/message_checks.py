@@ -15,7 +15,16 @@ from fedonce.system.sizes import in_words, memory_limit
 
 KIND = "message"
 ID_LIMIT = 256  # bytes of an id
+FORMS = (
+    "trim",
+    "lower",
+    "nfkc",
+)  # how ids are made alike: the rules of `fedonce.rows.ids`, which reads messages itself
 LEAST_EPSILON, MOST_EPSILON = 0.01, 50.0  # with which a row can be told
+LEAST_HINTED, MOST_HINTED = (
+    0.01,
+    20.0,
+)  # with which a label can be; beyond, 52 random bits are too coarse for another class
 
 
 def check_memory(n: int, d: int, limit: int | None, fail: Failure, encoding: type[Codec] = Codec) -> None:
@@ -76,17 +85,22 @@ class Failure(Refusal):
         """Read with which epsilon labels were hinted at, and which label; empty: none were."""
         text = header.get("hints", "")
         if text and not says_hints(text):
-            raise self(f"it says of hints {text[:40]!r}, which is no epsilon and name of a label")
+            raise self(
+                f"it says of hints {text[:40]!r}, which is no epsilon from {LEAST_HINTED:g} to {MOST_HINTED:g}, or inf, and name "
+                "of a label"
+            )
         return text
 
     def naming(self, header: dict[str, str]) -> tuple[str, tuple[str, ...]]:
         """Read how rows are named, and how ids were made alike."""
         label, forms = header.get("ids", ""), header.get("normalised", "")
-        if not re.fullmatch(r"|plain|hashed|keyed [0-9a-f]{16}", label) or not re.fullmatch(r"|[a-z,]{1,40}", forms):
+        rules = tuple(forms.split(",")) if forms else ()
+        if not re.fullmatch(r"|plain|hashed|keyed [0-9a-f]{16}", label) or not {*rules} <= {*FORMS} or len(forms) > 40:
             raise self(
-                f"it says of its ids {label[:40]!r}, normalised {forms[:40]!r}, which this program does not know"
+                f"it says of its ids {label[:40]!r}, normalised {forms[:40]!r}, which this program does not know; ids are "
+                f"normalised by some of {', '.join(FORMS)}"
             )
-        return label, tuple(forms.split(",")) if forms else ()
+        return label, rules
 
 
 def is_epsilon(value: object) -> bool:
@@ -97,8 +111,12 @@ def is_epsilon(value: object) -> bool:
 
 def says_hints(text: object) -> bool:
     """Tell whether a text says with which epsilon which label was hinted at, as `Hints.stated` does."""
-    found = re.fullmatch(r"(inf|\d{1,2}\.\d{1,20}) (.+)", text) if isinstance(text, str) else None
-    return found is not None and is_name(found[2])
+    found = re.fullmatch(r"(inf|[0-9]{1,2}\.[0-9]{1,20}) (.+)", text) if isinstance(text, str) else None
+    if (
+        found is None or not is_name(found[2]) or found[1] != repr(float(found[1]))
+    ):  # one spelling: who says the same agrees
+        return False
+    return found[1] == "inf" or LEAST_HINTED <= float(found[1]) <= MOST_HINTED
 
 
 def check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: Failure) -> None:

@@ -19,8 +19,11 @@ from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.learners.hinted import Hinted
 from fedonce.learners.names import LEARNERS
 from fedonce.learners.told import Told
+from fedonce.messages.envelope import is_name
 from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints, is_label
+from fedonce.messages.names import check_name
 from fedonce.messages.representation import row_digest
+from fedonce.party.hint_checks import check_among, check_key, checked_ids, checked_labels, checked_public
 from fedonce.party.labels import Labels
 from fedonce.privacy import response
 from fedonce.privacy.noise import uniforms_by_name
@@ -89,6 +92,8 @@ class Hinting:
             raise InputError(
                 "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)).", parameter="edges"
             )
+        if public is not None:
+            check_among(values, public)
         targets = labels.targets(values, len(values))
         assert targets.classes is not None
         if len(targets.classes) > MOST_CLASSES:
@@ -96,6 +101,10 @@ class Hinting:
                 f"The labels have {len(targets.classes)} classes, and {MOST_CLASSES} at most can be hinted."
             )
         return targets.values, tuple(map(as_text, targets.classes.tolist()))
+
+    def way(self, classes: Sequence[str]) -> str:
+        """Return all that tells one way of telling labels from another: told the same way, the same label has the same answer."""
+        return json.dumps(["hint", self.label, classes, self.edges, repr(self.epsilon)])
 
 
 def _checked_edges(edges: Sequence[float]) -> tuple[float, ...]:
@@ -131,10 +140,10 @@ def publish(
     task: str = "classification",
     party: str = "host",
     run: str = "local",
-    ids: Ids | None = None,
+    ids: ArrayLike | None = None,
     naming: Naming | None = None,
     key: bytes | None = None,
-    public: NDArray[Any] | None = None,
+    public: ArrayLike | None = None,
     agreed: AgreedRows | None = None,
 ) -> Hints:
     """Return the host's hints at its labels, one per row.
@@ -150,25 +159,35 @@ def publish(
     party, run : str
         The host's name, and the training that hints are for.
     ids, naming
-        The rows' ids, and how the file names rows by them; without ids rows are in an agreed order.
+        The rows' ids, texts or integers, and how the file names rows by them; without ids rows are in an agreed order.
     key : bytes, optional
-        The host's secret. With the same key the same label of the same row is told alike however often it is asked for, so
-        that there is nothing to average. None: drawn from the operating system, and forgotten.
+        The host's secret, of 16 bytes or more. With the same key the same label of the same row is told alike however often
+        it is asked for, so that there is nothing to average. None: drawn from the operating system, and forgotten.
     public : array, optional
-        The classes, by public knowledge; None: those that there are.
+        The classes, by public knowledge, whether or not a row has them; None: those that there are.
     agreed : AgreedRows, optional
         What an alignment with a guest found: hints are then for that guest, in the agreed order and without ids.
     """
+    if not isinstance(hinting, Hinting):
+        raise parameter_error("publish", "hinting", "a Hinting, such as Hinting(2.0)", hinting)
+    if task not in ("classification", "regression"):
+        raise parameter_error("publish", "task", "'classification' or 'regression'", task)
+    check_name("publish", "party", party)
+    if not is_name(run):
+        raise parameter_error("publish", "run", "printable text of 1 to 100 bytes", run)
+    check_key(key)
+    values, public = checked_labels(label), checked_public(public, hinting.edges)
+    ids = checked_ids(ids, len(values))
     if ids is None and (naming is not None or agreed is not None):
         raise InputError(
             "Hints name rows by ids, and the table has none; say which column has them (id).", parameter="id"
         )
-    codes, classes = hinting.codes(label, task, party, public)
+    codes, classes = hinting.codes(values, task, party, public)
     secret = secrets.token_bytes(KEY_BYTES) if key is None else key
     # All that tells one publication from another is part of the name, the row's own class, too: were noise shared between two of
     # them, answers that differ would rule classes out. Without ids a row is known by its place, and by the labels of all rows.
     names = _places(codes) if ids is None else iter(normalise(ids, forms_of(naming, agreed)))
-    which = json.dumps(["hint", hinting.label, classes, hinting.edges, repr(hinting.epsilon)])
+    which = hinting.way(classes)
     known = (
         f"{which}\n{code}\n{name}".encode("utf-8", "surrogatepass") for name, code in zip(names, codes, strict=True)
     )
@@ -235,6 +254,17 @@ def taken(
         which = "purse" if guest.purse is not None else "local_epsilon"
         wanted = "left out with hints: an encoder that learns from hints looks at rows in ways that nobody has priced"
         raise parameter_error("Guest", which, wanted, "one")
+    if learner.facts.on_steps:
+        drop = (
+            "the protection (protect)"
+            if getattr(learner, "shuffled", False)
+            else f"the learner {learner.name!r} (learner)"
+        )
+        raise InputError(
+            f"Party {guest.name!r} has hints, and {drop}, whose values lie on steps of their own, which leaves no room for "
+            "what is learnt from hints. Leave out the hints (hints), or that.",
+            parameter=("hints", "protect" if "protect" in drop else "learner"),
+        )
     answers = hints_of(hints, own, mask, naming, agreed, guest.name, guest.run)
     return Hinted.around(learner), {"told": Told(answers, hints.classes, hints.epsilon, isinstance(learner, Hinted))}
 

@@ -130,15 +130,19 @@ class Ledger:
         return "\n".join([*lines, total])
 
 
-def local(epsilons: Mapping[str, float | None], hinted: tuple[str, str, float] | None = None) -> Ledger | None:
+def local(
+    epsilons: Mapping[str, float | None], hinted: tuple[str, str, float] | None = None, claimed_by: Sequence[str] = ()
+) -> Ledger | None:
     """Return the ledger of parties that tell each row with an epsilon of its own; None: none does. What is pure has delta 0.
 
-    `hinted` is who hinted at which label, with which epsilon; an infinite one is of a label that travels as it is.
+    `hinted` is who hinted at which label, with which epsilon; an infinite one is of a label that travels as it is. Where it is
+    known from guests' messages alone, `claimed_by` are these guests.
     """
     lines = [Entry(party, LOCAL, Local(epsilon)) for party, epsilon in epsilons.items() if epsilon is not None]
     if hinted is not None:
         party, label, epsilon = hinted
         what = HINTS.format(label=label) + ("" if isfinite(epsilon) else ", as it is")
+        what += f" (claimed by {', '.join(claimed_by)})" if claimed_by else ""
         lines.append(Entry(party, what, Local(epsilon)))
     return Ledger(0.0, "pure", "simple", lines) if lines else None
 

@@ -43,6 +43,27 @@ def parse_forms(text: str) -> tuple[str, ...]:
     return tuple(rule for rule in RULES if rule in wanted)
 
 
+def as_ids(given: object) -> Ids:
+    """Return ids as texts; integers are written as in a file, and anything else is refused.
+
+    >>> list(as_ids([7, "C8"]))
+    ['7', 'C8']
+    """
+    made = np.asarray(given, dtype=object)
+    if made.ndim != 1:
+        raise InputError(
+            f"The ids have shape {made.shape}; give one id per row, in one dimension (ids).", parameter="ids"
+        )
+    texts: Ids = np.empty(len(made), dtype=object)
+    for row, each in enumerate(made):
+        whole = isinstance(each, int | np.integer) and not isinstance(each, bool)
+        if not (isinstance(each, str) and each) and not whole:
+            kind = "an empty text" if isinstance(each, str) else f"a {type(each).__name__}"
+            raise InputError(f"An id must be text or an integer. Got {kind} in row {row} (ids).", parameter="ids")
+        texts[row] = str(each)
+    return texts
+
+
 def normalise(ids: Ids, forms: Sequence[str]) -> Ids:
     """Write ids in one form: without spaces around them ("trim"), in lower case, in Unicode's form NFKC."""
     if not forms:
