@@ -30,7 +30,7 @@ RESULTS = store.RESULTS / "convolutions_speed.json"
 def channels_first(network: nn.Module) -> nn.Module:
     """Lay a network's weights out as torch does by itself."""
     for weight in network.parameters():
-        weight.data = weight.data.contiguous()
+        weight.data = weight.data.to(memory_format=torch.contiguous_format)
     return network
 
 
