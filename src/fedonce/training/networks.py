@@ -96,7 +96,7 @@ def cnn3(shape: Sequence[int], n_outputs: int, hidden: int = 256) -> nn.Sequenti
         channels = width
     features = [nn.Flatten(), nn.Linear(channels * prod(sides), hidden), nn.ReLU()]
     network = nn.Sequential(*layers, *features, nn.Dropout(0.3), nn.Linear(hidden, n_outputs))
-    # With channels last in memory a step takes a tenth to a quarter less time on a CPU (`python -m benchmarks.speed.convolutions`).
+    # With channels last a step takes a tenth to a quarter less time on a CPU (`python -m benchmarks.speed.convolutions`).
     for layer in layers:
         if isinstance(layer, nn.Conv2d):
             layer.weight.data = layer.weight.data.to(memory_format=torch.channels_last)
