@@ -20,12 +20,12 @@ def section() -> str:
 def front() -> str:
     """Return a sentence for the README: mean and worst host where guests may send up to eight bytes."""
     found = [
-        f"{title(runs[0]).split(' (')[0]} {mean} (worst: {worst})"
+        f"{title(runs[0]).split(' (')[0]} {mean}, {worst}"
         for learner, most, runs in _ways()
         if (learner, most) == ("auto", 8)
         for mean, worst, *_ in [_over_hosts(runs)]
     ]
-    return f"Any of the ten as host, at most 8 bytes, by trees: {', '.join(found)} on average."
+    return f"Any of the ten as host (trees, at most 8 bytes), mean and worst: {'; '.join(found)}."
 
 
 def _ways() -> Iterator[tuple[str, float | None, list[Line]]]:

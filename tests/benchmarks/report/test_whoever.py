@@ -32,7 +32,7 @@ def test_mean_worst_and_best_of_all_hosts(monkeypatch):
         ["phishing (2)", "3 values of 8 bits", "2.50", "85.00", "80.00", "90.00", "10.00", "1"],
         ["phishing (2)", "auto, at most 8 bytes per guest", "2.50", "94.00", "93.00", "95.00", "2.00", "1"],
     ]
-    assert whoever.front().endswith("by trees: phishing 94.00 (worst: 93.00) on average.")
+    assert whoever.front().endswith("mean and worst: phishing 94.00, 93.00.")
 
 
 def test_of_errors_the_largest_is_the_worst(monkeypatch):
