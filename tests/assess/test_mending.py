@@ -37,6 +37,7 @@ def test_a_remedy_is_one_that_the_message_leaves_open():
     assert numbers.startswith("Let more rows share a number (protect)")
     assert not any(f"({name})" in numbers for name in ("dim", "bits", "bytes_per_row", "noise", "learner"))
     assert "smaller epsilon" in remedy(exposed(fine, blurred="local_epsilon"))
+    assert "in place of hints (protect)" in remedy(exposed(fine, learner="hinted"))
     assert "add more noise (noise)" in remedy(exposed(fine, blurred="noise"))
 
 

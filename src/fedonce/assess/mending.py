@@ -34,7 +34,8 @@ def remedy(exposed: Exposed) -> str:
     fewer = ["values (dim)"] if exposed.values.shape[1] > 1 else []
     fewer += ["bits (bits)"] if exposed.learner != "cells" and _finer_than(exposed.values, FEWEST_BITS) else []
     fewer += [] if exposed.blurred else ["bytes (bytes_per_row)"]  # not beside noise
-    more, instead = ("more ", " in place of noise") if exposed.blurred else ("", "")
+    hinted = " in place of hints" if exposed.learner == "hinted" else ""  # beside hints both are refused
+    more, instead = ("more ", " in place of noise") if exposed.blurred else ("", hinted)
     ways = [f"send fewer {_either(fewer)}"] if fewer else []
     ways += ["learn otherwise (learner)", f"let rows share a number{instead} (protect)", "leave the column out (drop)"]
     ways += [f"add {more}noise (noise)", f"tell each row with an epsilon{instead} (local_epsilon)"]
