@@ -69,7 +69,7 @@ def test_everything_that_leaves_is_told(message, tmp_path):
         "different rows of values": f"{len(message.values)}; {len(message.values)} rows share theirs with no other",
         "learner": "pca",
         "protection": "none stated",
-        "readable": "no column is sent as it is; what attacks read is told by `fedonce leakage`",
+        "readable": "no column is sent as it is (as the guest states it); what attacks read is told by `fedonce leakage`",
         "model": message.model,
         "noise": "none",
         "local epsilon": "none",
@@ -128,6 +128,13 @@ def test_layers_and_messages_that_are_to_be_read_are_told(tmp_path):
     assert "blurred by the noise" in blurred["readable"]
 
 
+def test_a_protection_that_a_message_does_not_keep_is_not_believed(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    lying = replace(Guest("shop", "pca", 2).learn(rows), note="protect cells:999")
+    told = inspect(lying.to_file(tmp_path / "m"))["protection"]
+    assert "(as the guest states it). NOT SO IN THIS FILE: the rarest is of 1 " in told
+
+
 def test_a_protection_is_named(tmp_path):
     rows = np.random.default_rng(0).standard_normal((400, 5)).astype(np.float32)
     told = inspect(Guest("shop", protect="cells:30").learn(rows).to_file(tmp_path / "m"))
@@ -159,7 +166,7 @@ def test_rows_in_an_agreed_order(table, tmp_path):
 def test_noise_and_privacy_are_told(table, tmp_path):
     own = replace(table, ids=None)
     path = Guest("shop", "pca", noise=0.5).learn(own).to_file(tmp_path / "noisy")
-    assert inspect(path)["noise"] == "0.5 on every value, rows clipped to norm 1"
+    assert inspect(path)["noise"] == "0.5 on every value, rows clipped to norm 1 (as the guest states it)"
     tasks = [replace(task, party="shop") for task in PCA().private_tasks(40, 1.0, False)]
     plan = calibrate(tasks, 1.0, 1e-3)
     guest = Guest("shop", "pca", 3, purse=purse(plan, "shop"), public=Public((-99, 99)))
@@ -257,7 +264,7 @@ def test_hints_say_how_truly_they_tell_and_what_everybody_sees(tmp_path):
     told = inspect(hints_at(labels, 2.0).to_file(tmp_path / "h.fedonce"))
     assert (told["kind"], told["party"], told["run"], told["label"]) == ("hints", "bank (host)", "spring", "repaid")
     assert (told["classes"], told["rows"], told["signature"], told["sealed"]) == ("3", 6000, "none", "no")
-    assert told["label epsilon"] == "2, pure, by randomised response"
+    assert told["label epsilon"] == "2, pure, by randomised response (as the host states it)"
     assert told["keep probability"].startswith(f"with probability {np.exp(2) / (np.exp(2) + 2):.4g} the true class")
     rates = [float(rate) for rate in told["base rates"].removeprefix("VISIBLE: about ").split(", ")]
     assert np.allclose(rates, [1 / 2, 1 / 3, 1 / 6], atol=0.04)  # of 6,000 answers, with a spread of 0.01

@@ -212,7 +212,9 @@ def test_other_ids_are_the_same_people_unless_the_run_file_says_otherwise(bank):
     table = bank.folder / "bank.csv"
     table.write_text(table.read_text().replace("\nk", "\nx"))
     asked = len(bank.asked)
-    with pytest.raises(BudgetError, match=r"280 ids are not known to the record, .* new people \(new_rows\)"):
+    with pytest.raises(
+        BudgetError, match=r"280 of 280 ids are not known to the record .* new people, say so \(new_rows\)"
+    ):
         bank.fit("hints = 2.0\nmin_guests = 0\n", out="other")
     assert len(bank.asked) == asked
     figures = bank.fit("min_guests = 0\n[hints]\nepsilon = 2.0\nnew_rows = true\n", out="other").as_json()

@@ -36,7 +36,7 @@ def test_the_job_and_the_command_are_the_same(folder, job):
     lines = []
     figures = job.run(lines.append).as_json()
     printed = told(folder, f"{LINE} --sign bank.key --out other.fedonce")
-    apart = {"file": 0, "cost": 0, "record begun": 0, "rows told anew": 0}
+    apart = {"file": 0, "cost": 0, "record begun": 0, "rows told anew": 0, "new ids": 0}
     assert figures | apart == printed | apart
     assert list(figures) == list(printed)
     assert (figures["cost"], printed["cost"], printed["spent"]) == (2.0, 0.0, 2.0)
@@ -183,8 +183,14 @@ def test_the_record_has_its_line_where_the_file_could_not_be_written(folder, job
 def test_a_job_cannot_be_changed_nor_write_its_record_over_its_hints(job):
     with pytest.raises(FrozenInstanceError):
         job.label = "other"
-    with pytest.raises(InputError, match="another file than that of the hints"):
-        replace(job, record="hints.fedonce")
+    for out, what in (
+        ("hints.record", "record"),
+        ("hints.record.lock", "lock of the record"),
+        ("./bank.csv", "table"),
+        ("bank.key", "key to sign with"),
+    ):
+        with pytest.raises(InputError, match=rf"must be another file than the {what}\."):
+            replace(job, out=out)
 
 
 def test_a_record_elsewhere_and_a_limit_that_is_reached(folder):

@@ -8,7 +8,6 @@ import json
 import os
 import stat
 import threading
-import warnings
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from fedonce.jobs import hint_record
 from fedonce.jobs.hint_record import HintRecord
 from fedonce.rows.alignment import AgreedRows, agreed_rows
 from fedonce.rows.ids import Naming
+from fedonce.system.locks import hold
 
 N = 300
 LABELS = np.random.default_rng(0).choice(np.array(["no", "yes", "maybe"], dtype=object), N)
@@ -133,41 +133,34 @@ def test_a_label_that_changes_adds_its_epsilon_to_its_own_row(path):
     assert sums(path) == (8.0, 2.0, N)
 
 
-def test_another_column_of_ids_counts_as_the_same_people_unless_somebody_says_otherwise(path, tmp_path):
-    publish(path)
-    copy = tmp_path / "copy"
-    copy.write_bytes(path.read_bytes())
-    copy.chmod(0o600)
+def test_another_column_of_ids_is_refused_unless_somebody_says_that_they_are_new_people(path):
+    publish(path, 0.5)
+    before = path.read_bytes()
     mails = np.array([f"{each}@example" for each in IDS], dtype=object)
-    with pytest.warns(FedOnceWarning, match="300 ids are not known to the record .* say so the first time") as caught:
-        assert publish(path, ids=mails).spent == 4.0
-    assert caught[0].message.parameters == ("new_rows",)
-    assert publish(path, ids=mails).cost == 0.0
-    done = publish(copy, ids=mails, new_rows=True)
-    assert (done.spent, done.cost, done.anew) == (2.0, 0.0, N)
-    assert sums(copy) == (2.0, 2.0, 2 * N)
+    # However little they are told with: once two columns of ids were in, nothing would link the sums of a person.
+    with pytest.raises(BudgetError, match=r"300 of 300 ids are not known .* new people, say so \(new_rows\)") as failed:
+        publish(path, 0.01, ids=mails)
+    assert failed.value.parameters == ("new_rows",)
+    assert path.read_bytes() == before
+    done = publish(path, 0.5, ids=mails, new_rows=True)
+    assert (done.spent, done.cost, done.anew, done.new) == (0.5, 0.0, N, N)
+    assert publish(path, 0.5, ids=mails).cost == 0.0
+    assert sums(path) == (0.5, 0.5, 2 * N)
 
 
-def test_other_ids_are_refused_beyond_the_limit(path):
-    publish(path, 5.0)
-    mails = np.array([f"{each}@example" for each in IDS], dtype=object)
-    with pytest.raises(
-        BudgetError, match=r"add up to 10, .* 300 ids are not known .* new people \(new_rows\)"
-    ) as failed:
-        publish(path, 5.0, ids=mails)
-    assert failed.value.parameters == ("epsilon", "limit", "new_rows")
-    assert publish(path, 5.0, ids=mails, new_rows=True).spent == 5.0
-
-
-@pytest.mark.parametrize(("strangers", "spent"), [(N, 2.0), (N + 1, 4.0)])
-def test_unknown_ids_are_new_people_where_half_of_all_are_known(path, strangers, spent):
+def test_unknown_ids_are_new_people_where_half_of_all_are_known(path):
     publish(path)
-    ids = np.concatenate([IDS, np.array([f"new {i}" for i in range(strangers)], dtype=object)])
-    label = np.concatenate([LABELS, np.full(strangers, "no", dtype=object)])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert publish(path, ids=ids, label=label).spent == spent
-    assert len(caught) == (spent == 4.0)
+    first = path.read_bytes()
+    for strangers in (N + 1, N):
+        ids = np.concatenate([IDS, np.array([f"new {i}" for i in range(strangers)], dtype=object)])
+        label = np.concatenate([LABELS, np.full(strangers, "no", dtype=object)])
+        if strangers > N:
+            with pytest.raises(BudgetError, match=r"301 of 601 ids are not known"):
+                publish(path, ids=ids, label=label)
+            assert path.read_bytes() == first
+        else:
+            done = publish(path, ids=ids, label=label)
+            assert (done.spent, done.new, done.anew) == (2.0, N, N)
 
 
 def test_new_people_need_ids(path):
@@ -214,9 +207,10 @@ def test_a_column_that_was_hinted_at_does_not_travel_as_it_is(path):
     publish(path)
     before = path.read_bytes()
     record, label = HintRecord(path), Hinting(np.inf, label="last year's")
-    with pytest.raises(BudgetError, match="'default' was hinted at with an epsilon before") as error:
-        record.publish(LABELS, label, "classification", "bank", "churn", IDS, None, column="default")
-    assert error.value.parameters == ("label", "proxy")
+    for column in ("default", "Default "):
+        with pytest.raises(BudgetError, match=f"'{column}' was hinted at with an epsilon before") as error:
+            record.publish(LABELS, label, "classification", "bank", "churn", IDS, None, column=column)
+        assert error.value.parameters == ("label", "proxy")
     assert path.read_bytes() == before
     assert record.publish(LABELS, label, "classification", "bank", "churn", IDS, None, column="before").cost == 0.0
 
@@ -255,6 +249,31 @@ def test_rows_by_places_count_for_every_row(path):
     assert sums(path) == (4.0, 4.0, N)
     late = publish(path, ids=np.append(IDS, "late"), label=np.append(LABELS, "no"))
     assert (late.anew, sums(path)) == (1, (4.0, 4.0, N + 1))  # as before: the new one starts from what counted for all
+
+
+def test_new_people_start_from_what_counted_for_every_row(path):
+    publish(path)
+    publish(path, 1.0, ids=None)
+    mails = np.array([f"{each}@example" for each in IDS], dtype=object)
+    assert publish(path, ids=mails, new_rows=True).spent == 3.0
+    assert sums(path) == (3.0, 3.0, 2 * N)
+
+
+def test_a_record_without_its_lock_lets_nobody_pass_twice(path):
+    """Whoever took the lock's file away does not make two count at once: who waits for it looks again."""
+    publish(path)
+    lock = path.with_name(f"{path.name}.lock")
+    passed = []
+    with hold(lock):
+        thread = threading.Thread(target=lambda: passed.append(publish(path, 1.0)))
+        thread.start()
+        thread.join(0.2)
+        lock.unlink()
+        with hold(lock):  # a third, by a file of its own
+            pass
+    thread.join(20)
+    assert passed[0].spent == 3.0
+    assert lock.exists()
 
 
 def test_other_edges_add_up(path):

@@ -47,7 +47,7 @@ def test_rows_of_several_files_count_once():
 
 def test_sums_follow_each_row():
     books, anew = RowSums().adding(tellings(), 2.0, 0.0)
-    assert (books.largest, len(anew.sums), anew.strangers) == (2.0, 50, 0)
+    assert (books.largest, len(anew.sums), anew.new, anew.strange) == (2.0, 50, 50, False)
     same, anew = books.adding(tellings(), 2.0, 0.0)
     assert same is books
     assert len(anew.sums) == 0

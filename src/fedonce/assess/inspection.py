@@ -28,6 +28,7 @@ FORMS = {
     "hashed": "hashes without a key: WHOEVER CAN LIST THE IDS CAN GUESS THEM",
     "keyed": "keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret",
 }
+STATED = "(as the guest states it)"
 MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # of splitmix64: every bit changes half of all others
 
 
@@ -153,7 +154,7 @@ def describe_message(
         "protection": _protection(message),
         "readable": _readable(message),
         "model": message.model or "not told",
-        "noise": f"{message.noise:g} on every value, rows clipped to norm 1" if message.noise else "none",
+        "noise": f"{message.noise:g} on every value, rows clipped to norm 1 {STATED}" if message.noise else "none",
         "local epsilon": _local(message),
         "privacy spent": _spent(message),
         "hints": hints_in_words(message),
@@ -184,7 +185,7 @@ def describe_hints(
         "classes": f"{hints.classes}{bins}",
         "label epsilon": "none: THE LABEL TRAVELS AS IT IS"
         if free
-        else f"{hints.epsilon:g}, pure, by randomised response",
+        else f"{hints.epsilon:g}, pure, by randomised response (as the host states it)",
         "keep probability": "1: every class is told truly" if free else kept,
         "base rates": f"VISIBLE: about {', '.join(f'{rate:.3g}' for rate in true[:12])}"
         + (f" and {hints.classes - 12} more" if hints.classes > 12 else ""),
@@ -209,7 +210,7 @@ def _rates(hints: Hints) -> NDArray[np.float64]:
 
 def hints_in_words(message: Representation) -> str:
     """Return with which hints a message was made."""
-    return f"made with hints at {stated_in_words(message.hints)} (as the guest states it)" if message.hints else "none"
+    return f"made with hints at {stated_in_words(message.hints)} {STATED}" if message.hints else "none"
 
 
 def _bits(message: Representation) -> int | str:
@@ -230,7 +231,7 @@ def _readable(message: Representation) -> str:
     """Return whether the values are the columns themselves: of a learner that is known here, by its name in the message."""
     name = message.learner
     if name not in LEARNERS.built_in or not LEARNERS.facts(name).readable:
-        return "no column is sent as it is; what attacks read is told by `fedonce leakage`"
+        return f"no column is sent as it is {STATED}; what attacks read is told by `fedonce leakage`"
     blurred = ", blurred by the noise, which hides single values and not what most rows have" if message.noise else ""
     return f"YES, BY DESIGN: {name} sends the columns themselves in bins{blurred}"
 
@@ -246,8 +247,12 @@ def _protection(message: Representation) -> str:
     found = protection_in(message.note)
     if not found:
         return "none stated"
-    fewest = found.removeprefix("cells:")
-    return f"{found}: numbers in an order by chance, each of {fewest} rows of the training or more (as the guest states it)"
+    stated = int(found.removeprefix("cells:"))
+    here = int(rows_alike(message.values).min()) if len(message.values) else 0
+    fewer = (
+        f". NOT SO IN THIS FILE: the rarest is of {here:,} (rows for predictions may be fewer)" if here < stated else ""
+    )
+    return f"{found}: numbers in an order by chance, each of {stated:,} rows of the training or more {STATED}{fewer}"
 
 
 def _shared(values: NDArray[np.float32]) -> str:
@@ -279,7 +284,7 @@ def _local(message: Representation) -> str:
     if message.local_epsilon is None:
         return "none"
     how = {"privunit": "PrivUnit on the unit sphere", "subset": "subset selection, a mark per value"}[message.mechanism]
-    return f"{message.local_epsilon:g} for each row, pure, by {how} (as the guest states it)"
+    return f"{message.local_epsilon:g} for each row, pure, by {how} {STATED}"
 
 
 def _spent(message: Representation) -> str:

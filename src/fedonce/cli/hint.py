@@ -129,11 +129,18 @@ def hint(
         typer.echo(to_json(figures))
         return
     typer.echo("What leaves your premises:")
-    kept = ("record", "record begun", "cost", "spent", "limit", "rows told anew", "labels changed")
+    kept = ("record", "record begun", "cost", "spent", "limit", "rows told anew", "new ids", "labels changed")
     published = {key: figures.pop(key) for key in kept}
     show(figures)
     anew = published["rows told anew"]
-    again = f"told anew for {anew:,} of {figures['rows']:,} rows" if anew else "the same as before, it costs nothing"
+    new = (
+        f", {published['new ids']:,} of them new to the record"
+        if published["new ids"] and not published["record begun"]
+        else ""
+    )
+    again = (
+        f"told anew for {anew:,} of {figures['rows']:,} rows{new}" if anew else "the same as before, it costs nothing"
+    )
     means = f" {telling.epsilon:g}: {again}" if telling.proxy is None else f": none, {telling.proxy!r} travels AS IT IS"
     typer.echo(
         f"\nLabel epsilon{means}; largest sum over rows: {published['spent']:g} of {published['limit']:g} at most."

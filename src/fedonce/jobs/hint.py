@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fedonce.assess.inspection import describe_hints
 from fedonce.data.files import read_table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
-from fedonce.jobs.hint_record import RECORD, HintRecord, Publication
+from fedonce.jobs.hint_record import RECORD, HintRecord, Publication, lock_of
 from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import File, RowNames
 from fedonce.jobs.tables import TableSource, check_label, check_task, infer_task
@@ -63,6 +63,7 @@ class HintReport:
             "spent": done.spent,
             "limit": done.limit,
             "rows told anew": done.anew,
+            "new ids": done.new,
             "labels changed": done.changed,
         }
 
@@ -198,7 +199,7 @@ class HintJob:
     limit : float, optional
         The most that a row's epsilons may add up to; None: as the record says, 8 where it is begun.
     new_rows : bool
-        Ids that the record does not know are new people, however many they are: they start from 0.
+        Ids that the record does not know are new people, however many they are; else most must be known.
     """
 
     table: TableSource
@@ -215,8 +216,13 @@ class HintJob:
     def __post_init__(self) -> None:
         check_name("HintJob", "name", self.name)  # before any error about the table quotes it
         self.telling.hinting(self.label)
-        if self.book.path.resolve() == Path(self.out).resolve():
-            raise parameter_error("HintJob", "record", "another file than that of the hints", str(self.record))
+        book = self.book.path
+        needed: dict[str, File] = {"record": book, "lock of the record": lock_of(book), "table": self.table.path}
+        needed |= {"secret": self.rows.secret, "file of agreed rows": self.rows.rows, "key": self.rows.key}
+        needed |= {"key to sign with": self.sealing.sign, "key to seal to": self.sealing.seal_to}
+        for what, path in needed.items():
+            if path is not None and Path(path).resolve() == Path(self.out).resolve():
+                raise parameter_error("HintJob", "out", f"another file than the {what}", str(self.out))
 
     @property
     def book(self) -> HintRecord:

@@ -140,15 +140,17 @@ class Books:
             anew = Anew(np.full(n_rows, made.spent))
         elif now is not None:
             # What was counted for all rows by a record of before is in the sum with which every row starts.
-            rows, anew = self.rows.adding(now, 0.0 if counted else what.epsilon, self.start, new_rows)
+            rows, anew = self.rows.adding(now, 0.0 if counted else what.epsilon, self.start)
+            if anew.strange and not new_rows:
+                raise _strangers(what, anew, n_rows, path)
             made, anew = replace(made, rows=rows), Anew() if counted else anew
         self._check_limit(what, anew, n_rows, path)
         return made, anew
 
     def _check_bare(self, lines: Sequence[Published], path: Path) -> None:
         """Raise where a label that was told with an epsilon is to travel as it is."""
-        guarded = {each.column for each in self.published if each.epsilon is not None}
-        bare = next((each for each in lines if each.epsilon is None and each.column in guarded), None)
+        guarded = {_plain(each.column) for each in self.published if each.epsilon is not None}
+        bare = next((each for each in lines if each.epsilon is None and _plain(each.column) in guarded), None)
         if bare is not None:
             raise BudgetError(
                 f"The column {bare.column!r} was hinted at with an epsilon before ({path}); as it is, every label would be told. "
@@ -161,17 +163,28 @@ class Books:
         beyond = int((anew.sums > self.limit * (1 + 1e-9)).sum())
         if not beyond:
             return
-        strangers = (
-            f"{anew.strangers:,} ids are not known to the record, and count as those who were told most: they may be other ids "
-            "of the same people. Use the same ids as before, or say that they are new people (new_rows). "
-        )
         raise BudgetError(
             f"Hints at {what.label!r} with epsilon {what.epsilon:g} are refused: with what was told before, the epsilons of "
             f"{beyond:,} of {n_rows:,} rows add up to {anew.sums.max():g}, and the limit in {path} is {self.limit:g}. Nothing "
-            f"was written. {strangers if anew.strangers else ''}Publish the same as before, which costs nothing; take a smaller "
-            "epsilon (epsilon), or raise the limit (limit).",
-            parameter=("epsilon", "limit", *(("new_rows",) if anew.strangers else ())),
+            "was written. Publish the same as before, which costs nothing; take a smaller epsilon (epsilon), or raise the limit "
+            "(limit).",
+            parameter=("epsilon", "limit"),
         )
+
+
+def _strangers(what: Published, anew: Anew, n_rows: int, path: Path) -> BudgetError:
+    """Return the error about ids of which most are new: nothing would link them to what the same people were told before."""
+    return BudgetError(
+        f"Hints at {what.label!r} with epsilon {what.epsilon:g} are refused: {anew.new:,} of {n_rows:,} ids are not known to the "
+        f"record {path}. They may be other ids of people whose labels were told before, and nobody would count that. Nothing "
+        "was written. Use the same ids as before, or, where they are new people, say so (new_rows).",
+        parameter="new_rows",
+    )
+
+
+def _plain(name: str) -> str:
+    """Return a column's name without what people change in passing."""
+    return name.strip().casefold()
 
 
 def is_limit(value: object) -> bool:

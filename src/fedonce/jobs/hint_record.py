@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.jobs.hint_books import MOST_LIMIT, Books, Published, is_limit, time_now
-from fedonce.jobs.hint_rows import Anew, Tellings
+from fedonce.jobs.hint_rows import Tellings
 from fedonce.messages.hints import Hints
 from fedonce.messages.keys import warn_if_open
 from fedonce.party.hint_checks import checked_ids, checked_public
@@ -38,8 +38,8 @@ class Publication:
     """Hints that are written down and may leave.
 
     `spent` is the largest sum of epsilons over rows, `cost` what it grew by, `limit` the most that it may be. `anew` rows are
-    told something that they were not told before; of them, `changed` had another label when they were told the same way
-    before. `begun`: there was no record.
+    told something that they were not told before; of them, `new` have ids that the record did not know, and `changed` had
+    another label when they were told the same way before. `begun`: there was no record.
     """
 
     hints: tuple[Hints, ...]
@@ -49,6 +49,7 @@ class Publication:
     begun: bool
     cost: float
     anew: int
+    new: int
     changed: int
 
 
@@ -148,21 +149,26 @@ class HintRecord:
             if before is None or after.rows is not before.rows or replace(after, rows=before.rows) != before:
                 write_file(self.file, after.to_bytes(), private=True)
                 sync_folder(self.file.parent)
-        _warn(anew, changed, hinting.label, self.path)
-        spent = 0.0 if before is None else before.spent
-        return Publication(
-            made, after.spent, after.limit, self.path, before is None, after.spent - spent, len(anew.sums), changed
-        )
+        if changed:
+            _warn(changed, hinting.label)
+        cost = after.spent - (0.0 if before is None else before.spent)
+        more = (before is None, cost, len(anew.sums), anew.new, changed)
+        return Publication(made, after.spent, after.limit, self.path, *more)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Let no other process count between reading and writing."""
-        lock = self.file.with_name(f"{self.file.name}.lock")
+        lock = lock_of(self.file)
         try:
             with hold(lock):
                 yield
         except OSError as error:
             raise cannot_write(lock, error) from None
+
+
+def lock_of(record: Path) -> Path:
+    """Return the file that whoever counts holds."""
+    return record.with_name(f"{record.name}.lock")
 
 
 def _named(ids: Ids, naming: Naming | None, agreed: AgreedRows | None) -> tuple[Ids, NDArray[np.intp]]:
@@ -191,19 +197,11 @@ def _described(
     return replace(made, rows_digest=digest) if again else made
 
 
-def _warn(anew: Anew, changed: int, label: str, path: Path) -> None:
+def _warn(changed: int, label: str) -> None:
     """Say what a host may not have meant."""
-    if changed:
-        text = (
-            f"The label {label!r} of {changed:,} row{'' if changed == 1 else 's'} has changed since it was told. Whoever has "
-            "both files sees that wherever the answers differ, whatever epsilon is: an unchanged label keeps its answer. Leave "
-            "out rows whose change is a secret."
-        )
-        warnings.warn(FedOnceWarning(text), stacklevel=3)
-    if anew.strangers:
-        text = (
-            f"{anew.strangers:,} ids are not known to the record {path}, which knows few of this table: they may be other ids of "
-            "the same people, and count as those who were told most. Use the same ids each time; where they are new people, say "
-            "so the first time (new_rows)."
-        )
-        warnings.warn(FedOnceWarning(text, parameter="new_rows"), stacklevel=3)
+    text = (
+        f"The label {label!r} of {changed:,} row{'' if changed == 1 else 's'} has changed since it was told. Whoever has both "
+        "files sees that wherever the answers differ, whatever epsilon is: an unchanged label keeps its answer. Leave out rows "
+        "whose change is a secret."
+    )
+    warnings.warn(FedOnceWarning(text), stacklevel=3)

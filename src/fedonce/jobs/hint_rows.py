@@ -55,13 +55,15 @@ class Tellings:
 
 @dataclass(frozen=True, eq=False)
 class Anew:
-    """What a publication adds: the sums of rows that it tells anew; how many ids are unknown, and not taken for new people.
+    """What a publication adds: the sums of rows that it tells anew, and how many of its ids are new.
 
-    `known` are the places in the publication of those rows told anew that were known before.
+    `strange`: so many are new that they may be other ids of the same people. `known` are the places in the publication of those
+    rows told anew that were known before.
     """
 
     sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    strangers: int = 0
+    new: int = 0
+    strange: bool = False
     known: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
 
 
@@ -82,19 +84,14 @@ class RowSums:
         """Return them with an epsilon added for every row: it is not known which of them were told."""
         return RowSums(self.rows, self.sums + epsilon, self.told)
 
-    def adding(self, now: Tellings, epsilon: float, start: float, new_rows: bool = False) -> tuple[RowSums, Anew]:
-        """Return them after a publication, and what it adds.
-
-        `start` is the sum of a row that is not known. Where most ids are not known, they may be other ids of the same people:
-        they then count as those who were told most, unless they are said to be new people (`new_rows`), who start from 0.
-        """
+    def adding(self, now: Tellings, epsilon: float, start: float) -> tuple[RowSums, Anew]:
+        """Return them after a publication, and what it adds; `start` is the sum of a row that is not known."""
         place = locate(now.rows, self.rows)
         known, fresh = place >= 0, locate(now.told, self.told) < 0
         if not fresh.any():
             return self, Anew()
-        strange = not new_rows and len(self.rows) > 0 and known.mean() < KNOWN
-        first = 0.0 if new_rows else max(start, self.largest) if strange else start
-        before = np.full(len(place), first)
+        strange = len(self.rows) > 0 and known.mean() < KNOWN
+        before = np.full(len(place), start)
         before[known] = self.sums[place[known]]
         after = before + np.where(fresh, epsilon, 0.0)
         sums = self.sums.copy()
@@ -103,7 +100,7 @@ class RowSums:
         told = np.concatenate([self.told, now.told[fresh]])
         order = np.argsort(_sortable(rows))
         made = RowSums(rows[order], sums[order], told[np.argsort(_sortable(told))])
-        return made, Anew(after[fresh], int((~known).sum()) if strange else 0, np.flatnonzero(known & fresh))
+        return made, Anew(after[fresh], int((~known).sum()), strange, np.flatnonzero(known & fresh))
 
     def changed(self, key: bytes, way: str, classes: int, now: Tellings, rows: NDArray[np.intp]) -> int:
         """Return how many of some rows of a publication were told another label the same way before.

@@ -212,7 +212,8 @@ class _Failure(Failure):
     def epsilon(self, header: dict[str, str]) -> float:
         """Read an epsilon: a number, or infinity."""
         text = header["epsilon"]
-        if text != "inf" and (not re.fullmatch(_NUMBER, text) or not LEAST_EPSILON <= float(text) <= MOST_EPSILON):
+        number = re.fullmatch(_NUMBER, text) and text == repr(float(text))  # one spelling, as it is written
+        if text != "inf" and not (number and LEAST_EPSILON <= float(text) <= MOST_EPSILON):
             raise self(f"its epsilon is {text[:40]!r}, not a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}, or inf")
         return float(text)
 

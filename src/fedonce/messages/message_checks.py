@@ -69,14 +69,14 @@ class Failure(Refusal):
     def noise(self, header: dict[str, str]) -> float:
         """Read the scale of noise."""
         text = header["noise"]
-        if not re.fullmatch(r"\d{1,12}(\.\d{1,20})?(e-\d{1,3})?", text):
+        if not re.fullmatch(r"[0-9]{1,12}(\.[0-9]{1,20})?(e-[0-9]{1,3})?", text):
             raise self(f"its 'noise' is {text!r}, not a scale")
         return float(text)
 
     def local(self, header: dict[str, str]) -> tuple[str, float | None]:
         """Read by which mechanism rows are told, and with which epsilon; empty and None: by none."""
         text = header.get("local", "")
-        found = re.fullmatch(r"(privunit|subset) (\d{1,2}\.\d{1,17})", text)
+        found = re.fullmatch(r"(privunit|subset) ([0-9]{1,2}\.[0-9]{1,17})", text)
         if text and (found is None or not is_epsilon(float(found[2]))):
             raise self(f"it says of its rows {text[:40]!r}, which is no mechanism and epsilon that this program knows")
         return ("", None) if found is None else (found[1], float(found[2]))

@@ -77,16 +77,34 @@ def hold(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[None
     `waiting` is called at every try that fails, and may raise to end the waiting. Raises OSError where files cannot be locked:
     two who count must not both do so.
     """
-    with path.open("w", encoding="utf-8") as file:
-        while not (taken := try_lock(file.fileno())):
-            if taken is None:
-                raise OSError(f"{path} cannot be locked; keep it on a file system that has locks (flock).")
-            if waiting is None:
-                _wait(file.fileno(), path, lambda line: None)
-                break
-            waiting()
-            time.sleep(PAUSE)
-        yield
+    while True:
+        with path.open("w", encoding="utf-8") as file:
+            _hold(file.fileno(), path, waiting)
+            if not _is_at(
+                file.fileno(), path
+            ):  # somebody took it away or put another in its place: whoever comes next has that
+                continue
+            yield
+            return
+
+
+def _hold(descriptor: int, path: Path, waiting: Callable[[], None] | None) -> None:
+    while not (taken := try_lock(descriptor)):
+        if taken is None:
+            raise OSError(f"{path} cannot be locked; keep it on a file system that has locks (flock).")
+        if waiting is None:
+            _wait(descriptor, path, lambda line: None)
+            return
+        waiting()
+        time.sleep(PAUSE)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Tell whether an open file is the one at a path."""
+    try:
+        return _identity(os.fstat(descriptor)) == _identity(os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _locked(folder: Path, tell: Tell) -> int:
@@ -98,10 +116,8 @@ def _locked(folder: Path, tell: Tell) -> int:
             continue
         try:
             _wait(descriptor, folder, tell)
-            if _identity(os.fstat(descriptor)) == _identity(os.stat(folder)):
+            if _is_at(descriptor, folder):
                 return descriptor
-        except FileNotFoundError:
-            pass
         except BaseException:
             os.close(descriptor)
             raise
