@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedonce.learners.hint_trial import SHARES, share_of
+from fedonce.learners.hint_trial import SHARES, share_of, shares_for
+from fedonce.learners.told import Told
 
 
 def losses(gains, noise=0.5, rows=2000):
@@ -19,6 +20,12 @@ def test_no_hints_where_they_are_better_by_chance_alone():
     error = 0.5 / np.sqrt(2000)
     assert share_of(losses((0, 0, 2.5 * error))) == 0
     assert share_of(losses((0, 0, 6 * error))) == SHARES[2]
+
+
+def test_hints_that_are_seldom_true_get_few_of_the_values():
+    keep = {epsilon: Told(np.zeros(1, np.int64), 10, epsilon).keep for epsilon in (0.5, 1.0, 2.0, 4.0)}
+    assert keep[1.0] == pytest.approx(np.e / (np.e + 9))
+    assert [len(shares_for(each)) for each in keep.values()] == [1, 1, 2, 3]
 
 
 def test_no_hints_where_they_are_worse():

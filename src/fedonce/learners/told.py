@@ -29,6 +29,11 @@ class Told:
         return np.flatnonzero(self.answers >= 0)
 
     @property
+    def keep(self) -> float:
+        """With which probability an answer is true."""
+        return float(matrix(self.classes, self.epsilon)[0, 0])
+
+    @property
     def loss(self) -> HintLoss:
         """What an encoder is to lower."""
         return HintLoss(matrix(self.classes, self.epsilon))
