@@ -59,16 +59,16 @@ def images(n=1000, seed=0):
     label = rng.integers(0, 2, n)
     pixels = rng.standard_normal((n, 1, 8, 8))
     pixels[:, 0, 2] *= 0.3
-    pixels[:, 0, 2] += 0.3 * (2 * label[:, None] - 1)
+    pixels[:, 0, 2] += 0.15 * (2 * label[:, None] - 1)
     return pixels.astype(np.float32), label
 
 
 def test_hints_that_pay_are_taken_for_images_and_tell_the_class():
-    rows, label = images()
+    rows, label = images(2500)
     learner = fitted(rows, told_of(label), epochs=6, batch=32)
     assert learner.hinted_ > 0
     values = learner.transform(rows, CPU)
-    assert values.shape == (1000, 4)
+    assert values.shape == (2500, 4)
     assert learner.hinted_ + learner.rest_ == 4
     assert right(values, label) > right(fitted(rows, None).transform(rows, CPU), label) + 0.1
 
