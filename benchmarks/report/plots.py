@@ -214,6 +214,7 @@ def private_budgets(folder: Path) -> None:
 def hints_curves(folder: Path) -> None:
     """Draw how good the model is by the epsilon with which labels are hinted at, beside the methods without hints."""
     groups = list(by_data(results("hints")).values())
+    epsilons = order(results("hints"), "hints")
     figure, axes = grid(len(groups))
     for axis, group in zip(axes, groups, strict=False):
         ours = pick(group, method=hints.OURS)
@@ -232,6 +233,16 @@ def hints_curves(folder: Path) -> None:
             if values:
                 shade = colour("FedOnce" if name.startswith("FedOnce") else name)
                 axis.axhline(float(np.mean(values)), ls="--", lw=1.2, color=shade, label=name)
+        # One run alone has no range of its own, and the same epsilons stand below one another in every part.
+        drawn = [
+            *np.add(means, spreads),
+            *np.subtract(means, spreads),
+            *(np.mean(each) for each in lines.values() if each),
+        ]
+        room = max(0.1, 0.15 * float(np.ptp(drawn)))
+        axis.set_ylim(min(drawn) - room, max(drawn) + room)
+        axis.set_xticks(epsilons)
+        axis.set_xlim(0, max(epsilons) + 0.5)
         axis.set_xlabel("label epsilon")
         label(axis, group)
     save(figure, axes, folder / "hints.png")
