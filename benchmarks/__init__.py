@@ -29,6 +29,11 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         "attacks messages as `fedonce leakage` does, by who knows 1 % of the rows alone",
         ("fedonce.assess.attacks.known_rows", "fedonce.data.table"),
     ),
+    "private_cells.py": (
+        "tries a learner that the library does not have, built on its cells and priced as its own learners are",
+        ("fedonce.learners.cells", "fedonce.learners.names", "fedonce.privacy.budget", "fedonce.training.loop"),
+    ),
+    "speed/convolutions.py": ("times a network by itself", ("fedonce.training.networks",)),
     "read_cells.py": (
         "reads a message as one who got hold of the centres, and by the attack that guests are told of",
         ("fedonce.assess.leakage", "fedonce.data.table"),
