@@ -78,17 +78,12 @@ class HintRecord:
         if self.limit is not None and not is_limit(self.limit):
             raise parameter_error("HintRecord", "limit", f"a number above 0 and up to {MOST_LIMIT:g}", self.limit)
 
-    @property
-    def file(self) -> Path:
-        """The file itself: by a link, the lock and what is replaced would be other files than by the name behind it."""
-        return self.path.resolve()
-
     def look(self) -> Books | None:
         """Return the content, and change nothing; None: there is no record yet."""
-        if not self.file.exists():
+        if not self.path.exists():
             return None
-        data = read_file(self.file, "record of hints", LARGEST)
-        warn_if_open(self.file, "record of hints")
+        data = read_file(self.path, "record of hints", LARGEST)
+        warn_if_open(self.path, "record of hints")
         try:
             return Books.from_bytes(data)
         except (ValueError, TypeError, KeyError, RecursionError) as error:
@@ -147,8 +142,8 @@ class HintRecord:
             if told is not None and what in {each.what for each in books.published}:
                 changed = books.rows.changed(books.key, way, len(classes), told, anew.known)
             if before is None or after.rows is not before.rows or replace(after, rows=before.rows) != before:
-                write_file(self.file, after.to_bytes(), private=True)
-                sync_folder(self.file.parent)
+                write_file(self.path, after.to_bytes(), private=True)
+                sync_folder(self.path.parent)
         if changed:
             _warn(changed, hinting.label)
         cost = after.spent - (0.0 if before is None else before.spent)
@@ -158,7 +153,7 @@ class HintRecord:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Let no other process count between reading and writing."""
-        lock = lock_of(self.file)
+        lock = lock_of(self.path)
         try:
             with hold(lock):
                 yield

@@ -22,13 +22,13 @@ from fedonce.training.settings import Training
 from fedonce.training.trainer import trainer
 
 SHARES = (0.25, 0.625, 1.0)  # of the values, that are tried as the encoder's; the alternative is none
-# No more of the values than so many times the probability that a hint is true. Of sixteen values of Fashion-MNIST, 4 were best at
-# epsilon 1, 10 at 2 and all at 4; a trial on half an image makes too much of them, as less is left there to tell without hints.
+# No more of the values than so many times the probability that a hint is true: a trial on half an image makes too much of hints.
+# It rests on few runs, some of them scored on test rows (docs/hints.md says which); to be chosen anew on validation rows.
 WORTH = 1.4
 HELD, MOST_HELD = 6, 10_000  # a sixth of the rows is held back, and no more than so many
 MOST_PROBED = 10_000  # rows that a probe is trained on
 # Standard errors by which hints must be better. Several guests try three shares each, and the best of many is often better by
-# chance: with 2.5, one guest of KMNIST gave all of its values up for hints of epsilon 1, which cost the host 1.7 points.
+# chance: with 2.5, one of six guests of KMNIST gave all of its values up for hints of epsilon 1.
 SURE = 3.5
 
 
