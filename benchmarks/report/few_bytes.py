@@ -7,9 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.report.figures import Line, Point, by_data, look, mean_cell, order, pick, results, table, times, title
+from benchmarks.report.figures import (
+    Line,
+    Point,
+    by_data,
+    look,
+    mean_cell,
+    message_bytes,
+    pick,
+    results,
+    table,
+    times,
+    title,
+)
 from benchmarks.report.frontier import Frontier, frontiers
-from benchmarks.report.hints import OURS
+from benchmarks.report.hints import curves, with_large_networks
 
 
 @dataclass(frozen=True)
@@ -36,14 +48,7 @@ class Few:
 
     def hinted(self) -> dict[float | None, list[tuple[float, float]]]:
         """Return bytes and means by the labels' epsilon, None where there are no hints; all with the larger networks."""
-        curves = {}
-        for epsilon in (None, *order(self.with_hints, "hints")):
-            runs = [line for line in self.with_hints if look(line, "hints") == epsilon]
-            sizes = [pick(runs, dim=dim) for dim in order(runs, "dim")]
-            curves[epsilon] = [
-                (message_bytes(each), float(np.mean([line["value"] for line in each]))) for each in sizes
-            ]
-        return {epsilon: curve for epsilon, curve in curves.items() if curve}
+        return curves(self.with_hints)
 
     def plain(self) -> list[tuple[float, float]]:
         """Return bytes and means of principal components of 8 bits that are not coded."""
@@ -56,20 +61,14 @@ def found() -> list[Few]:
     others = {
         (each.lines[0]["data"], tuple(each.lines[0]["loader"].values())): each for each in frontiers() if each.lines
     }
-    hints = [line for line in results("hints") if line["method"] == OURS and look(line, "recipe") == "large"]
     return [
         Few(
             list(lines),
             others.get((lines[0]["data"], tuple(lines[0]["loader"].values()))),
-            pick(hints, data=lines[0]["data"]),
+            with_large_networks(results("hints"), lines[0]["data"]),
         )
         for lines in by_data(results("few_bytes")).values()
     ]
-
-
-def message_bytes(runs: Sequence[Line]) -> float:
-    """Return the bytes of a message for each row, mean of runs and guests."""
-    return float(np.mean([line["bytes"] / line["rows"] / (line["parties"] - 1) for line in runs]))
 
 
 def section() -> str:

@@ -49,6 +49,11 @@ def look(line: Line, name: str) -> Any:
     return None
 
 
+def message_bytes(runs: Sequence[Line], counted: str = "bytes") -> float:
+    """Return the bytes of a message for each row, mean of runs and guests: all of them, or its "payload" alone."""
+    return float(np.mean([line[counted] / line["rows"] / (line["parties"] - 1) for line in runs]))
+
+
 def on_gpu(line: Line) -> bool:
     """Tell whether a run is kept as one on a GPU, beside those on a CPU."""
     return bool(line.get("device") == "gpu")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from benchmarks.report.figures import Line, by_data, look, mean_cell, order, pick, results, table, title
+import numpy as np
+
+from benchmarks.report.figures import Line, by_data, look, mean_cell, message_bytes, order, pick, results, table, title
 
 OURS = "FedOnce (estimator)"
 OTHERS = {"Solo": "Solo (estimator)", "SplitNN": "SplitNN", "Combine": "Combine (estimator)"}
@@ -24,6 +26,26 @@ def _row(group: Sequence[Line], epsilons: Sequence[float]) -> list[str]:
     runs += [pick(group, method=method) for method in OTHERS.values()]
     sent = f"{look(ours[0], 'dim')} x {look(ours[0], 'bits')} bits" if ours else "-"
     return [title(group[0]), sent, *(f"{mean_cell(each)} ({len(each)})" if each else "-" for each in runs)]
+
+
+def with_large_networks(lines: Iterable[Line], data: str) -> list[Line]:
+    """Return our runs on images that have the larger networks, with hints and without."""
+    return [line for line in pick(list(lines), method=OURS, data=data) if look(line, "recipe") == "large"]
+
+
+def curves(lines: Sequence[Line], counted: str = "bytes") -> dict[float | None, list[tuple[float, float]]]:
+    """Return bytes per row and guest, and means, by the labels' epsilon; None: without hints.
+
+    `counted`: "bytes", of whole messages, or "payload".
+    """
+    found = {}
+    for epsilon in (None, *order(lines, "hints")):
+        runs = [line for line in lines if look(line, "hints") == epsilon]
+        sizes = [pick(runs, dim=dim) for dim in order(runs, "dim")]
+        found[epsilon] = [
+            (message_bytes(each, counted), float(np.mean([line["value"] for line in each]))) for each in sizes
+        ]
+    return {epsilon: curve for epsilon, curve in found.items() if curve}
 
 
 def shares_table() -> str:

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from benchmarks import privacy_loss, store
 from benchmarks.report import few_bytes, hints, leakage_picture, paper, private
 from benchmarks.report.drawing import OTHERS, colour, grid, label, log_scale, save, style
-from benchmarks.report.figures import by_data, curve, look, order, pick, results
+from benchmarks.report.figures import by_data, curve, look, message_bytes, order, pick, results
 from benchmarks.report.frontier import frontiers
 from benchmarks.report.hosts import METHODS
 
@@ -125,6 +126,8 @@ def frontier(folder: Path) -> None:
         if found.split:
             means = [point.mean for point in found.split]
             axis.plot([point.bytes for point in found.split], means, **style("SplitNN"), label="SplitNN")
+        runs = hints.with_large_networks(results("hints"), found.lines[0]["data"])
+        _hinted(axis, hints.curves(runs, "payload"))
         if found.combine:
             axis.axhline(
                 np.mean([line["value"] for line in found.combine]), color=colour("Combine"), ls="--", label="Combine"
@@ -135,6 +138,21 @@ def frontier(folder: Path) -> None:
         save(figure, [axis], folder / f"{found.name}.png")
 
 
+def _hinted(axis: Axes, curves: dict[float | None, list[tuple[float, float]]]) -> None:
+    """Draw what larger networks reach, without hints and by the labels' epsilon."""
+    for epsilon, points in curves.items():
+        hint = "no hints" if epsilon is None else f"hints, label epsilon {epsilon:g}"
+        mark = "P" if epsilon is None else f"${epsilon:g}$"
+        axis.plot(
+            *zip(*points, strict=True),
+            color=colour("FedOnce-hints"),
+            marker=mark,
+            ms=9,
+            ls="--",
+            label=f"FedOnce, larger networks, {hint}",
+        )
+
+
 def few_bytes_curves(folder: Path) -> None:
     """Draw accuracy against the bytes of the whole message per row and guest, a picture for each data set."""
     methods = {"auto": "FedOnce", "cells": "FedOnce-cells", "quantiles": "FedOnce-quantiles"}
@@ -142,7 +160,7 @@ def few_bytes_curves(folder: Path) -> None:
         figure, (axis,) = grid(1)
         for learner, model, by_bytes in found.groups():
             axis.plot(
-                [few_bytes.message_bytes(runs) for _, runs in by_bytes],
+                [message_bytes(runs) for _, runs in by_bytes],
                 [np.mean([line["value"] for line in runs]) for _, runs in by_bytes],
                 color=colour(methods[learner]),
                 marker="*" if model == "auto" else "o",
@@ -158,17 +176,7 @@ def few_bytes_curves(folder: Path) -> None:
                 ls=":",
                 label="FedOnce, 8 bits, not coded",
             )
-        for epsilon, points in found.hinted().items():
-            hint = "no hints" if epsilon is None else f"hints, label epsilon {epsilon:g}"
-            mark = "P" if epsilon is None else f"${epsilon:g}$"
-            axis.plot(
-                *zip(*points, strict=True),
-                color=colour("FedOnce-hints"),
-                marker=mark,
-                ms=9,
-                ls="--",
-                label=f"FedOnce, larger networks, {hint}",
-            )
+        _hinted(axis, found.hinted())
         if found.beside is not None and found.beside.split:
             split = [(point.bytes, point.mean) for point in found.beside.split]
             axis.plot(*zip(*split, strict=True), **style("SplitNN"), label="SplitNN")

@@ -57,3 +57,14 @@ def test_no_line_joins_hosts(tmp_path, monkeypatch):
     (axes,) = kept
     joined = [line for axis in axes for line in axis.lines if line.get_linestyle() == "-" and len(line.get_xdata()) > 1]
     assert joined == []
+
+
+def test_hints_stand_in_the_frontier_of_images(tmp_path, monkeypatch):
+    kept = {}
+    monkeypatch.setattr(plots, "save", lambda figure, axes, path: kept.update({path.stem: axes}))
+    plots.frontier(tmp_path)
+    drawn = {name: [line.get_label() for axis in axes for line in axis.lines] for name, axes in kept.items()}
+    hinted = {name for name, labels in drawn.items() if "FedOnce, larger networks, hints, label epsilon 2" in labels}
+    assert hinted >= {"frontier-fashion-mnist", "frontier-kmnist"}
+    assert all("FedOnce, larger networks, no hints" in drawn[name] for name in hinted)
+    assert "frontier-phishing" not in hinted

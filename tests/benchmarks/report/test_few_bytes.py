@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.report import few_bytes
+from benchmarks.report import few_bytes, hints
 
 
 def line(most, value, sent, learner="auto", model="auto", seed=0):
@@ -29,7 +29,7 @@ def line(most, value, sent, learner="auto", model="auto", seed=0):
 def measured(monkeypatch):
     lines = [line(0.5, 90.0, 100), line(0.5, 92.0, 120, seed=1), line(3, 95.0, 400), line(0.5, 93.0, 90, "quantiles")]
     with_hints = [
-        line(0, 93.0, 3200) | {"method": few_bytes.OURS, "config": {"recipe": "large", "dim": 16, "hints": epsilon}}
+        line(0, 93.0, 3200) | {"method": hints.OURS, "config": {"recipe": "large", "dim": 16, "hints": epsilon}}
         for epsilon in (None, 2, 2)
     ]
     with_hints[2]["value"] = 95.0
@@ -54,3 +54,16 @@ def test_the_summary_has_a_byte_or_less(measured):
 def test_hints_stand_beside_by_their_epsilon(measured):
     (few,) = few_bytes.found()
     assert few.hinted() == {None: [(16.0, 93.0)], 2: [(16.0, 94.0)]}
+
+
+def test_hints_of_several_sizes_are_a_curve_by_what_is_counted():
+    large = {"recipe": "large", "hints": 1}
+    runs = [
+        line(0, 90.0, 3200, seed=seed) | {"method": hints.OURS, "payload": 100 * dim, "config": large | {"dim": dim}}
+        for seed in (0, 1)
+        for dim in (8, 16)
+    ]
+    small = line(0, 80.0, 3200) | {"method": hints.OURS, "payload": 0}
+    assert hints.curves(hints.with_large_networks([*runs, small], "phishing"), "payload") == {
+        1: [(4.0, 90.0), (8.0, 90.0)]
+    }
