@@ -1,14 +1,20 @@
-"""How long a step of the network `cnn3` takes with channels last in memory, as it is made, and with channels first.
+"""How long a step of the network `cnn3` takes: with channels last in memory, as it is made, and with memory that is kept.
 
     python -m benchmarks.speed.convolutions [--batch 256 --steps 20]
 
-One thread. Steps of both kinds take turns, so that what else the machine does falls on both; the ratio is what counts.
+One thread. Channels last are compared with channels first, by steps that take turns. Kept memory: glibc gives large blocks back
+to the system when they are freed, and gets them again, page by page, in the next step; `KEEP` tells it not to. A program
+is told so before it starts, so these are compared by processes that take turns. What else the machine does falls on both sides;
+the ratio is what counts.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -24,6 +30,8 @@ SHAPES = {
     "MNIST": (1, 28, 28),
     "half of CIFAR-10": (3, 32, 16),
 }
+KEEP = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**33)}
+TURNS = 3
 RESULTS = store.RESULTS / "convolutions_speed.json"
 
 
@@ -58,18 +66,50 @@ def seconds(steps: list[Callable[[], None]], count: int) -> list[float]:
     return taken
 
 
+def kept_over_given_back(name: str, batch: int, count: int) -> float:
+    """Return the ratio of the CPU seconds of processes that keep their memory to those of processes that give it back."""
+    given_back = {variable: value for variable, value in os.environ.items() if variable not in KEEP}
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.speed.convolutions",
+        f"--batch={batch}",
+        f"--steps={count}",
+        "--only",
+        name,
+    ]
+    taken = [0.0, 0.0]
+    for _ in range(TURNS):
+        for kind, environment in enumerate((given_back | KEEP, given_back)):
+            printed = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+            taken[kind] += float(printed)
+    return taken[0] / taken[1]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--only", choices=SHAPES, help="print the CPU seconds of one network's steps, and nothing else")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    if given.only:
+        shape = SHAPES[given.only]
+        print(*seconds([step(cnn3(shape, 10), torch.randn(given.batch, *shape))], given.steps))
+        return
     rows = []
     for name, shape in SHAPES.items():
         images = torch.randn(given.batch, *shape)
         last, first = cnn3(shape, 10), channels_first(cnn3(shape, 10))
         new, old = seconds([step(last, images), step(first, images)], given.steps)
-        rows.append({"images": name, "batch": given.batch, "channels_last_over_first": round(new / old, 3)})
+        rows.append(
+            {
+                "images": name,
+                "batch": given.batch,
+                "channels_last_over_first": round(new / old, 3),
+                "memory_kept_over_given_back": round(kept_over_given_back(name, given.batch, given.steps), 3),
+            }
+        )
         print(json.dumps(rows[-1]), flush=True)
     RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
 
