@@ -46,6 +46,15 @@ def files_lines() -> list[str]:
     ]
 
 
+def convolutions_table() -> str:
+    """Return what the layout of weights and kept memory are worth to a step of `cnn3`."""
+    rows = ["| images | channels last, over channels first | memory kept, over given back |", "|---|---|---|"]
+    for row in _stored("convolutions_speed"):
+        ratios = (row["channels_last_over_first"], row["memory_kept_over_given_back"])
+        rows.append(f"| {row['images']} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
+    return "\n".join(rows)
+
+
 def installing_table() -> str:
     """Return how long an installation takes by pip and by uv, and how much room."""
     found = _stored("installing")

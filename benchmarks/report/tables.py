@@ -101,6 +101,7 @@ def _wins(ways: dict[str, list[Line]]) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "digits": digits_table,
     "bench": speed.bench_table,
+    "convolutions": speed.convolutions_table,
     "installing": speed.installing_table,
     "parties": parties_table,
     "validation": learners_table,
