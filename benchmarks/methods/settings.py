@@ -44,8 +44,10 @@ def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
 
 def learner(problem: Problem, config: Config, guest: str) -> Any:
     """Return how a guest learns."""
-    if config.hint_share is not None:
-        return Hinted(base=config.learner, epochs=config.guest_epochs, share=config.hint_share)
+    if config.hint_share is not None or config.hint_teachers is not None:
+        return Hinted(
+            base=config.learner, epochs=config.guest_epochs, share=config.hint_share, teachers=config.hint_teachers
+        )
     if config.settings != "paper":
         return make(config.learner, config.guest_epochs, bytes_per_row=config.bytes_per_row)
     found = preset(problem)["learner"]

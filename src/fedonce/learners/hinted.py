@@ -27,7 +27,7 @@ from fedonce.learners.told import Told
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch, Training
-from fedonce.training.stored import settings_of
+from fedonce.training.stored import added_later, settings_of
 
 ASKED = 0.5  # of a table's values, that are by hints where this learner is asked for
 LEAST_HINTED = 200  # rows with a hint: with fewer there is nothing to learn from them
@@ -61,6 +61,7 @@ class Hinted(NetworkLearner):
     rate: float = 3e-3
     weight_decay: float = 1e-3
     share: float | None = None
+    teachers: int | None = added_later()
     hinted_: int = field(default=0, init=False, repr=False)
     rest_: int = field(default=0, init=False, repr=False)
     base_: Learner | None = field(default=None, init=False, repr=False)
@@ -149,7 +150,9 @@ class Hinted(NetworkLearner):
     ) -> list[Epoch]:
         """Train the encoder."""
         with self.encoder_to_train(rows, self.hinted_, rng, device) as network:
-            history = train(network, rows, told, self.hinted_, self.training(len(rows)), rng, progress)
+            history = train(
+                network, rows, told, self.hinted_, self.training(len(rows)), rng, progress, self.teachers or 0
+            )
         self.fitted().eval()
         return history
 

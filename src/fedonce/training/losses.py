@@ -85,6 +85,20 @@ class LabelLoss(ClosedFormLoss):
         return odds, float((np.log(sums[:, 0]) - wanted).sum())
 
 
+@dataclass(frozen=True)
+class ProbabilityLoss(ClosedFormLoss):
+    """Cross-entropy where targets are the probabilities of all classes."""
+
+    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the loss of each row."""
+        return F.cross_entropy(outputs, targets.to(outputs.dtype), reduction="none")
+
+    def slopes(self, outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[Any], float]:
+        """Return what is held of the classes, less what ought to be."""
+        held, sums = _odds(outputs)
+        return held - targets, float((sums - (outputs * targets).sum(axis=1)).sum())
+
+
 @dataclass(frozen=True, eq=False)
 class HintLoss(ClosedFormLoss):
     """Cross-entropy where targets are answers of randomised response: the chance of the answer, by what is held of the class.
