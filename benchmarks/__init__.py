@@ -59,6 +59,7 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
             "fedonce.training.randomness",
         ),
     ),
+    "methods/settings.py": ("finds a recipe by its name, to give it more networks", ("fedonce.hostmodels.recipe",)),
     "host_settings.py": (
         "records what a host's model sees, by a model of its own",
         (

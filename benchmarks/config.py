@@ -51,8 +51,6 @@ class Config:
         Epsilon with which the host hints at its labels; numbers by ten even bins between public bounds. Infinite: as they are.
     hint_share : float or None
         The part of the values that is learnt by hints; None: what guests find best.
-    hint_teachers : int or None
-        Encoders that each tell what they hold of rows that they have not seen, for the one that is sent; None: as by default.
     protect : str or None
         How guests make messages that are hard to read, as in "cells:20".
     absent : int
@@ -98,7 +96,6 @@ class Config:
     local_epsilon: float | None = None
     hints: float | None = None
     hint_share: float | None = None
-    hint_teachers: int | None = None
     protect: str | None = None
     absent: int = 0
     late: int = 0
@@ -136,7 +133,6 @@ class Config:
         self._check("epochs", int | float | None, lambda value: value is None or value > 0, "a positive number")
         for name in ("epsilon", "delta", "bytes_per_row", "bytes_total", "local_epsilon", "hints", "hint_share"):
             self._check(name, int | float | None, lambda value: value is None or value > 0, "a number above 0")
-        self._check("hint_teachers", int | None, lambda value: value is None or value >= 0, "an integer of at least 0")
         for name in ("absent", "late"):
             self._check(name, int, lambda value: value >= 0, "an integer of at least 0")
         self._check("rare", float | None, lambda value: value is None or 0 < value < 0.5, "a number from 0 to 0.5")

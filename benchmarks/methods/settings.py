@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.config import Config
 from benchmarks.problem import Problem
 from fedonce import NCF, Recipe, presets
+from fedonce.hostmodels.recipe import find_recipe
 from fedonce.learners import Hinted, make
 
 # MovieLens: embeddings, as nothing else tells one user from another; few epochs, as they soon know the ratings by heart.
@@ -33,6 +34,9 @@ def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
     """Return how the host trains; `combine`: where one party holds every column."""
     if config.settings == "paper":
         return preset(problem)["recipe"]
+    if config.recipe is not None and config.members > 1:
+        found = find_recipe(config.recipe, None, problem.shape(problem.host) or (1,), "the experiment")
+        return replace(found, members=config.members)
     if config.recipe is not None:
         return config.recipe
     if config.model != "network":
@@ -44,10 +48,8 @@ def recipe(problem: Problem, config: Config, combine: bool = False) -> Any:
 
 def learner(problem: Problem, config: Config, guest: str) -> Any:
     """Return how a guest learns."""
-    if config.hint_share is not None or config.hint_teachers is not None:
-        return Hinted(
-            base=config.learner, epochs=config.guest_epochs, share=config.hint_share, teachers=config.hint_teachers
-        )
+    if config.hint_share is not None:
+        return Hinted(base=config.learner, epochs=config.guest_epochs, share=config.hint_share)
     if config.settings != "paper":
         return make(config.learner, config.guest_epochs, bytes_per_row=config.bytes_per_row)
     found = preset(problem)["learner"]

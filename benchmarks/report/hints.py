@@ -13,24 +13,43 @@ OTHERS = {"Solo": "Solo (estimator)", "SplitNN": "SplitNN", "Combine": "Combine 
 
 
 def section() -> str:
-    """Return a row for each data set: without hints, with hints by their epsilon, and the methods beside; seeds in brackets."""
+    """Return a row for each data set and size: without hints, with hints by their epsilon, and the methods beside; seeds in brackets."""
     lines = results("hints")
     epsilons = order(lines, "hints")
-    head = ["data (parties)", "bytes", "no hints", *(f"label epsilon {each:g}" for each in epsilons), *OTHERS]
-    return table(head, [_row(group, epsilons) for group in by_data(lines).values()])
+    head = ["data (parties)", "message", "no hints", *(f"label epsilon {each:g}" for each in epsilons), *OTHERS]
+    return table(head, [row for group in by_data(lines).values() for row in _rows(group, epsilons)])
 
 
-def _row(group: Sequence[Line], epsilons: Sequence[float]) -> list[str]:
+def _rows(group: Sequence[Line], epsilons: Sequence[float]) -> list[list[str]]:
+    """Return the rows of a data set: messages of the usual size first, beside them the other methods."""
     ours = pick(group, method=OURS)
+    usual = [line for line in ours if is_usual(line)]
+    rows = [_row(group, usual, epsilons, [pick(group, method=method) for method in OTHERS.values()])]
+    for dim, members in sorted({(look(line, "dim"), look(line, "members") or 1) for line in ours if not is_usual(line)}):
+        runs = [line for line in ours if (look(line, "dim"), look(line, "members") or 1) == (dim, members)]
+        rows.append(_row(group, runs, epsilons, [[] for _ in OTHERS]))
+    return rows
+
+
+def _row(
+    group: Sequence[Line], ours: Sequence[Line], epsilons: Sequence[float], others: Sequence[Sequence[Line]]
+) -> list[str]:
     runs = [[line for line in ours if look(line, "hints") == each] for each in (None, *epsilons)]
-    runs += [pick(group, method=method) for method in OTHERS.values()]
     sent = f"{look(ours[0], 'dim')} x {look(ours[0], 'bits')} bits" if ours else "-"
-    return [title(group[0]), sent, *(f"{mean_cell(each)} ({len(each)})" if each else "-" for each in runs)]
+    if ours and (members := look(ours[0], "members") or 1) > 1:
+        sent += f", mean of {members} host networks"
+    return [title(group[0]), sent, *(f"{mean_cell(each)} ({len(each)})" if each else "-" for each in (*runs, *others))]
+
+
+def is_usual(line: Line) -> bool:
+    """Tell whether a run has the size of message and the one host network that most have: of images 16 values."""
+    return (look(line, "members") or 1) == 1 and look(line, "dim") == (16 if look(line, "recipe") == "large" else 3)
 
 
 def with_large_networks(lines: Iterable[Line], data: str) -> list[Line]:
-    """Return our runs on images that have the larger networks, with hints and without."""
-    return [line for line in pick(list(lines), method=OURS, data=data) if look(line, "recipe") == "large"]
+    """Return our runs on images that have the larger networks, one at the host, with hints and without."""
+    ours = pick(list(lines), method=OURS, data=data)
+    return [line for line in ours if look(line, "recipe") == "large" and (look(line, "members") or 1) == 1]
 
 
 def curves(lines: Sequence[Line], counted: str = "bytes") -> dict[float | None, list[tuple[float, float]]]:
@@ -57,6 +76,26 @@ def shares_table() -> str:
     return table(
         head, [[title(group[0]), *(mean_cell(_of_share(group, each)) for each in (None, *shares))] for group in groups]
     )
+
+
+def values_table() -> str:
+    """Return what comes of so many values by hints on images, on validation rows, by the labels' epsilon."""
+    lines = results("hint_values")
+    known = {(look(line, "dim"), round(look(line, "dim") * (look(line, "hint_share") or 0))) for line in lines}
+    sizes = sorted(known, key=lambda size: (-size[0], size[1]))
+    head = ["data (parties)", "label epsilon", *(f"{values} of {dim}" for dim, values in sizes)]
+    rows = []
+    for group in by_data(lines).values():
+        for epsilon in order(group, "hints"):
+            runs = [[line for line in group if _has(line, epsilon, *size)] for size in sizes]
+            rows.append([title(group[0]), f"{epsilon:g}", *(f"{mean_cell(each)} ({len(each)})" if each else "-" for each in runs)])
+    return table(head, rows)
+
+
+def _has(line: Line, epsilon: float, dim: int, values: int) -> bool:
+    """Tell whether a run has so many values, and so many of them by hints; without any, whatever the epsilon."""
+    share = look(line, "hint_share") or 0
+    return (look(line, "dim"), round(share * dim)) == (dim, values) and look(line, "hints") in (None, epsilon)
 
 
 def _of_share(group: Sequence[Line], share: float | None) -> list[Line]:

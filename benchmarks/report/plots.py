@@ -225,7 +225,7 @@ def hints_curves(folder: Path) -> None:
     epsilons = order(results("hints"), "hints")
     figure, axes = grid(len(groups))
     for axis, group in zip(axes, groups, strict=False):
-        ours = pick(group, method=hints.OURS)
+        ours = [line for line in pick(group, method=hints.OURS) if hints.is_usual(line)]
         by_epsilon = {each: pick(ours, hints=each) for each in order(ours, "hints")}
         means, spreads = (
             [f([line["value"] for line in runs]) for runs in by_epsilon.values()] for f in (np.mean, np.std)

@@ -1,41 +1,75 @@
-"""A trial of hints: hints are taken where they are better beyond doubt, and then no more of them than it takes."""
+"""A trial of hints: they are taken where a message is better with them beyond doubt."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from fedonce.learners.hint_trial import SHARES, share_of, shares_for
+from fedonce.learners.hint_trial import SURE, Trial, is_better, values_by_hints
 from fedonce.learners.told import Told
+from fedonce.training.settings import Training
 
-
-def losses(gains, noise=0.5, rows=2000):
-    """Losses without hints, and with each share; the noise of rows is largely common to all."""
-    rng = np.random.default_rng(0)
-    common = rng.normal(2, 1, rows)
-    return np.stack([common, *(common - gain + noise * rng.normal(0, 1, rows) for gain in gains)])
-
-
-def test_no_hints_where_they_are_better_by_chance_alone():
-    error = 0.5 / np.sqrt(2000)
-    assert share_of(losses((0, 0, 2.5 * error))) == 0
-    assert share_of(losses((0, 0, 6 * error))) == SHARES[2]
-
-
-def test_hints_that_are_seldom_true_get_few_of_the_values():
-    keep = {epsilon: Told(np.zeros(1, np.int64), 10, epsilon).keep for epsilon in (0.5, 1.0, 2.0, 4.0)}
-    assert keep[1.0] == pytest.approx(np.e / (np.e + 9))
-    assert [len(shares_for(each)) for each in keep.values()] == [1, 1, 2, 3]
-
-
-def test_no_hints_where_they_are_worse():
-    assert share_of(losses((-0.1, -0.2, -0.3))) == 0
+CPU = torch.device("cpu")
+N = 2400
 
 
 @pytest.mark.parametrize(
-    ("gains", "share"), [((0.2, 0.2, 0.2), SHARES[0]), ((0.1, 0.3, 0.3), SHARES[1]), ((0.1, 0.2, 0.3), SHARES[2])]
+    ("classes", "dim", "values"), [(2, 16, 1), (3, 16, 2), (10, 16, 4), (16, 16, 4), (17, 16, 5), (10, 2, 2), (2, 1, 1)]
 )
-def test_of_shares_as_good_the_smallest(gains, share):
-    made = losses(gains, noise=0.01)
-    made[3] -= 1e-5  # better, and not beyond a standard error
-    assert share_of(made) == share
+def test_seldom_true_hints_get_as_many_values_as_number_the_classes(classes, dim, values):
+    assert values_by_hints(classes, 0.45, dim) == values
+
+
+@pytest.mark.parametrize(
+    ("classes", "dim", "values"), [(2, 16, 1), (3, 16, 2), (10, 16, 9), (10, 8, 5), (10, 4, 4), (100, 16, 10)]
+)
+def test_mostly_true_hints_get_a_value_for_each_class_but_one_as_far_as_there_is_room(classes, dim, values):
+    assert values_by_hints(classes, 0.86, dim) == values
+
+
+@pytest.mark.parametrize(("errors", "better"), [(0, False), (-9, False), (0.9 * SURE, False), (1.2 * SURE, True)])
+def test_no_hints_where_they_are_better_by_chance_alone(errors, better):
+    rng = np.random.default_rng(0)
+    without = rng.normal(2, 1, 2000)  # the noise of rows is largely common to both
+    noise = rng.normal(0, 0.5, 2000)
+    noise -= noise.mean()
+    assert is_better(without, without - errors * noise.std() / np.sqrt(2000) + noise) == better
+
+
+def test_rows_alike_are_not_better():
+    assert not is_better(np.ones(5), np.ones(5))
+
+
+def images(told_by_last=True):
+    """Images and values without hints: three that vary and tell nothing, and one that tells the class, or does not."""
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, N)
+    pixels = rng.standard_normal((N, 1, 8, 8))
+    pixels[:, 0, 2] += 0.5 * (2 * label[:, None] - 1)
+    values = rng.standard_normal((N, 4))
+    if told_by_last:
+        values[:, 3] = 2.0 * label + 0.1 * rng.standard_normal(N)
+    return pixels.astype(np.float32), values.astype(np.float32), Told(label.astype(np.int64), 2, 4.0)
+
+
+def pays(rows, values, told, dim=4):
+    training = Training(4, 64, 3e-3, 1e-3, "one-cycle", "adamw")
+    return Trial((), training).pays(rows, values, told, 1, dim, np.random.default_rng(0), CPU)
+
+
+def test_what_hints_take_the_place_of_counts():
+    """The last value alone goes: hints must be better than that one."""
+    assert pays(*images(told_by_last=False))
+    assert not pays(*images())
+
+
+def test_a_base_with_fewer_values_than_there_is_room_for():
+    rows, values, told = images(told_by_last=False)
+    assert pays(rows, values[:, :2], told)
+
+
+def test_hints_at_what_images_do_not_tell():
+    rows, values, _ = images(told_by_last=False)
+    noise = np.random.default_rng(7).integers(0, 2, N)
+    assert not pays(rows, values, Told(noise, 2, 4.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +11,7 @@ from torch import Tensor, nn
 from fedonce.learners.told import Told
 from fedonce.training import networks
 from fedonce.training.checkpoints import Progress
-from fedonce.training.loop import Rows, apply
-from fedonce.training.losses import Loss, ProbabilityLoss
+from fedonce.training.loop import Rows
 from fedonce.training.networks import chain, cnn3, fits_cnn0, shifted
 from fedonce.training.problem import Problem
 from fedonce.training.settings import Epoch, Training
@@ -37,60 +35,21 @@ def train(
     training: Training,
     rng: np.random.Generator,
     progress: Progress | None = None,
-    teachers: int = 0,
 ) -> list[Epoch]:
-    """Train an encoder of so many values on rows with hints: from the values, a linear layer that is not kept tells the class.
-
-    With teachers, as many encoders as that are trained on a part of the rows each, and tell what they hold of the class of rows that
-    they have not seen. The encoder is trained on this: it never sees a row's own answer, which it could only learn by heart.
-    """
-    targets, loss = torch.from_numpy(told.answers), told.loss
-    if teachers:
-        targets, loss = torch.from_numpy(_taught(network, rows, told, width, training, rng, teachers)), ProbabilityLoss()
-    return _train(_with_head(network, rows, width, told), network, rows, targets, loss, training, rng, progress)
-
-
-def _taught(
-    network: nn.Module, rows: Rows, told: Told, width: int, training: Training, rng: np.random.Generator, teachers: int
-) -> Rows:
-    """Return the probabilities of the classes of each row, by an encoder that was trained on other rows."""
-    held = np.empty((len(rows), told.classes), np.float32)
-    device = next(network.parameters()).device
-    for part in np.array_split(rng.permutation(len(rows)), teachers):
-        others = np.setdiff1d(np.arange(len(rows)), part)
-        whole = _with_head(copy.deepcopy(network), rows, width, told)
-        answers = torch.from_numpy(told.answers[others])
-        _train(whole, whole, rows[others], answers, told.loss, training, rng, None)
-        held[part] = torch.softmax(torch.from_numpy(apply(whole, rows[part], device)), dim=1).numpy()
-    return held
-
-
-def _with_head(network: nn.Module, rows: Rows, width: int, told: Told) -> nn.Module:
-    head = nn.Sequential(nn.Linear(width, told.classes))
-    images = fits_cnn0(rows.shape[1:])
-    return nn.Sequential(network, _Noise(NOISE), *head) if images else chain(network, head)
-
-
-def _train(
-    whole: nn.Module,
-    network: nn.Module,
-    rows: Rows,
-    targets: Tensor,
-    loss: Loss,
-    training: Training,
-    rng: np.random.Generator,
-    progress: Progress | None,
-) -> list[Epoch]:
+    """Train an encoder of so many values on rows with hints: from the values, a linear layer that is not kept tells the class."""
     device, dtype = next(network.parameters()).device, torch.get_default_dtype()
+    images = fits_cnn0(rows.shape[1:])
     used = len(rows) - (1 if len(rows) % training.batch == 1 else 0)  # batch norm has no spread of one row
+    head = nn.Sequential(nn.Linear(width, told.classes))
+    whole = nn.Sequential(network, _Noise(NOISE), *head) if images else chain(network, head)
     problem = Problem(
         whole.to(device, dtype),
         [torch.from_numpy(rows[:used]).to(device, dtype)],
-        targets[:used].to(device),
-        loss,
+        torch.from_numpy(told.answers[:used]).to(device),
+        told.loss,
         "the learner 'hinted'",
         "hinted",
-        change=_moved if fits_cnn0(rows.shape[1:]) else None,
+        change=_moved if images else None,
         measured=network,
     )
     return trainer(problem, training, rng, None, progress).run()

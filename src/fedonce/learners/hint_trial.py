@@ -1,7 +1,8 @@
-"""How many of an image's values are best by hints: a play of host and guest with the guest's own pixels."""
+"""Whether hints pay: a guest tries it with its own images, on rows that it holds back."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,8 +12,6 @@ from numpy.typing import NDArray
 
 from fedonce.learners.base import epochs_for
 from fedonce.learners.hint_encoder import encoder, train
-from fedonce.learners.names import LEARNERS
-from fedonce.learners.pca import principal
 from fedonce.learners.told import Told
 from fedonce.training.loop import Rows, apply
 from fedonce.training.networks import mlp
@@ -21,127 +20,87 @@ from fedonce.training.randomness import torch_seeded
 from fedonce.training.settings import Training
 from fedonce.training.trainer import trainer
 
-SHARES = (0.25, 0.625, 1.0)  # of the values, that are tried as the encoder's; the alternative is none
-# No more of the values than so many times the probability that a hint is true: a trial on half an image makes too much of hints.
-# It rests on few runs, some of them scored on test rows (docs/hints.md says which); to be chosen anew on validation rows.
-WORTH = 1.4
 HELD, MOST_HELD = 6, 10_000  # a sixth of the rows is held back, and no more than so many
 MOST_PROBED = 10_000  # rows that a probe is trained on
-# Standard errors by which hints must be better. Several guests try three shares each, and the best of many is often better by
-# chance: with 2.5, one of six guests of KMNIST gave all of its values up for hints of epsilon 1.
-SURE = 3.5
+SURE = 2.5  # standard errors by which hints must be better: two messages that are as good seldom differ by as much
+MOSTLY = 0.5  # of the hints that are true: above, there is something to be told of each class
+MOST = 0.625  # of the values, that are by hints where more than the fewest are
 
 
-def shares_for(keep: float) -> tuple[float, ...]:
-    """Return the shares that hints may have which are true with this probability: the fewest values at least."""
-    return tuple(share for share in SHARES if share in SHARES[:1] or share <= WORTH * keep)
+def values_by_hints(classes: int, keep: float, dim: int) -> int:
+    """Return how many of an image's values are the encoder's, where hints pay.
 
-
-def share_of(losses: NDArray[np.float64]) -> float:
-    """Return the smallest share that is as good as the best one, or 0, by rows' losses without hints and with each share.
-
-    Noise makes shares alike, and values without hints cannot be wrong about the label: of shares that one standard error does
-    not tell apart, the fewest values by hints.
+    Few values hold the classes apart: as many as number them in bits. So many are enough where hints are false more often than
+    not. With hints that are mostly true, a value for each class but one, which tells the odds of all of them, is at least as good,
+    as long as enough is left of the others (`python -m benchmarks.run hint_values`).
     """
-    gains = losses[0] - losses[1:]
-    best = gains[gains.mean(axis=1).argmax()]
-    if best.mean() <= SURE * _error(best):
-        return 0.0
-    as_good = [(best - gain).mean() <= _error(best - gain) for gain in gains]
-    return SHARES[as_good.index(True)]
-
-
-def _error(of_rows: NDArray[np.float64]) -> float:
-    """Return the standard error of a mean over rows."""
-    return float(of_rows.std() / np.sqrt(len(of_rows)))
+    fewest = max(1, math.ceil(math.log2(classes)))
+    wanted = classes - 1 if keep > MOSTLY else fewest
+    return min(dim, max(fewest, min(wanted, int(MOST * dim))))
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial of hints.
+    """A trial of hints: does a message with values by hints tell more about the answers of rows held back than one without?
 
-    What a value is worth to the host depends on pixels that the guest does not have. So the guest's image is cut in two: one half
-    is what a host would have, the other is told in half as many values, with more or fewer of them by hints. A small network that
-    has the first half and these values tells the classes of rows held back, by their answers.
+    The encoder learns from the other rows, and so does a small network that reads the message, so that what the encoder has learnt
+    by heart counts against it. The host's columns are not there. But hints take the place of the values that vary least, so that
+    there is little to lose where the host knows already what they tell.
 
     Parameters
     ----------
-    rest : str
-        The learner of the values that are not by hints.
     hidden : sequence of int
         Widths of an encoder's hidden layers, where it is no convolution.
     training : Training
         How the guest's encoder is trained; that of the trial for half as long.
     """
 
-    rest: str
     hidden: Sequence[int]
     training: Training
 
-    def best_share(self, rows: Rows, told: Told, dim: int, rng: np.random.Generator, device: torch.device) -> float:
-        """Return which part of the values is best by hints; 0 where hints are not better beyond doubt."""
-        shares = shares_for(told.keep)
-        return share_of(self._losses(rows, told, max(2, dim // 2), shares, rng, device))
+    def pays(
+        self, rows: Rows, values: Rows, told: Told, by_hints: int, dim: int, rng: np.random.Generator, device: torch.device
+    ) -> bool:
+        """Tell whether so many of `dim` values are better by hints than the last of `values`, which vary least."""
+        without, with_hints = self._losses(rows, values, told, by_hints, dim, rng, device)
+        return is_better(without, with_hints)
 
     def _losses(
-        self,
-        rows: Rows,
-        told: Told,
-        dim: int,
-        shares: Sequence[float],
-        rng: np.random.Generator,
-        device: torch.device,
-    ) -> NDArray[np.float64]:
-        """Return the losses of rows held back, (shares, rows): without hints, and for each share of values by hints."""
-        ours, theirs = _halves(rows, rng)
+        self, rows: Rows, values: Rows, told: Told, by_hints: int, dim: int, rng: np.random.Generator, device: torch.device
+    ) -> list[NDArray[np.float64]]:
+        """Return the losses of rows held back, without hints and with them."""
         order = rng.permutation(len(rows))
         n_held = min(MOST_HELD, len(rows) // HELD)
-        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
-        others = LEARNERS[self.rest]()
-        others.fit(theirs[kept], dim, rng, device)
-        plain = _by_spread(others.transform(theirs, device), kept)
+        held, kept = order[:n_held], order[n_held:]
         shorter = replace(self.training, epochs=max(1, self.training.epochs // 2))
         with torch_seeded(rng):
-            network = encoder(theirs.shape[1:], self.hidden, dim).to(device, torch.get_default_dtype())
-            train(network, theirs[kept], told.take(kept), dim, shorter, rng)
-        learnt = _by_spread(apply(network, theirs, device), kept)
-        probed = rng.permutation(kept)[:MOST_PROBED]
-        losses = []
-        for by_hints in (round(share * dim) for share in (0.0, *shares)):
-            sent = np.hstack([learnt[:, :by_hints], plain[:, : dim - by_hints]])
-            losses.append(_probe(ours, sent, told, probed, held, rng))
-        return np.stack(losses)
+            network = encoder(rows.shape[1:], self.hidden, by_hints).to(device, torch.get_default_dtype())
+            train(network, rows[kept], told.take(kept), by_hints, shorter, rng)
+        read = np.concatenate([held, kept[:MOST_PROBED]])
+        learnt, plain, answers = apply(network, rows[read], device), values[read], told.take(read)
+        sent = np.hstack([learnt, plain[:, : dim - by_hints]])
+        return [_probe(each, answers, n_held, rng) for each in (plain, sent)]
 
 
-def _halves(rows: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Cut images in two across their longer side, and toss which half is whose."""
-    axis = 2 if rows.shape[2] > rows.shape[3] else 3
-    one, other = (np.ascontiguousarray(part) for part in np.array_split(rows, 2, axis=axis))
-    return (one, other) if rng.random() < 0.5 else (other, one)
+def is_better(without: NDArray[np.float64], with_hints: NDArray[np.float64]) -> bool:
+    """Tell whether rows' losses are lower with hints, beyond doubt."""
+    gains = without - with_hints
+    return bool(gains.mean() > SURE * gains.std() / np.sqrt(len(gains)))
 
 
-def _by_spread(values: Rows, kept: NDArray[np.intp]) -> Rows:
-    """Turn values so that the first tell most."""
-    mean, _, directions, _ = principal(values[kept], values.shape[1])
-    turned: Rows = ((values - mean) @ directions.T).astype(np.float32)
-    return turned
-
-
-def _probe(
-    ours: Rows, sent: Rows, told: Told, kept: NDArray[np.intp], held: NDArray[np.intp], rng: np.random.Generator
-) -> NDArray[np.float64]:
-    """Train a small network on own pixels and what was sent, and return its loss on each row held back."""
-    table = np.hstack([ours.reshape(len(ours), -1), sent])
-    mean, spread = table[kept].mean(axis=0), table[kept].std(axis=0)
-    table = ((table - mean) / np.where(spread > 1e-6, spread, 1)).astype(np.float32)
+def _probe(sent: Rows, told: Told, n_held: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Train a small network to tell the class from values, and return its loss on each of the first rows, which are held back."""
+    known = sent[n_held:]
+    mean, spread = known.mean(axis=0), known.std(axis=0)
+    table = ((sent - mean) / np.where(spread > 1e-6, spread, 1)).astype(np.float32)
     dtype = torch.get_default_dtype()
     with torch_seeded(rng):
         network = mlp(table.shape[1], (128,), told.classes).to(dtype=dtype)
-        data, answers = torch.from_numpy(table[kept]).to(dtype), torch.from_numpy(told.answers[kept])
-        training = Training(epochs_for(len(kept), 128, 1000, 3, 20), 128, 2e-3, 1e-2, "one-cycle", "adamw")
+        data, answers = torch.from_numpy(table[n_held:]).to(dtype), torch.from_numpy(told.answers[n_held:])
+        training = Training(epochs_for(len(known), 128, 1000, 3, 20), 128, 2e-3, 1e-2, "one-cycle", "adamw")
         trainer(Problem(network, [data], answers, told.loss), training, rng).run()
-    outputs = apply(network, table[held], torch.device("cpu"))
+    outputs = apply(network, table[:n_held], torch.device("cpu"))
     losses: NDArray[np.float64] = told.loss.rows(
-        torch.from_numpy(outputs.astype(np.float64)), torch.from_numpy(told.answers[held])
+        torch.from_numpy(outputs.astype(np.float64)), torch.from_numpy(told.answers[:n_held])
     ).numpy()
     return losses

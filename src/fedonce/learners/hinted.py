@@ -1,8 +1,8 @@
 """Learning with hints: some values by what a guest was told of labels, the others without, as they share best.
 
 What the host publishes of its labels is noisy (`fedonce.party.hinting`). An encoder is trained to tell the class from the guest's
-own columns; its loss knows how noisy the answers are, so that it learns the class and not the noise. How many of the values are
-the encoder's is tried on rows held back, and none are where that does not pay: `fedonce.learners.hint_trial`.
+own columns; its loss knows how noisy the answers are, so that it learns the class and not the noise. A few of an image's values
+are the encoder's, and none where a trial on rows held back does not show that this pays: `fedonce.learners.hint_trial`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce.errors import InputError, parameter_error
-from fedonce.learners.auto import Auto
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for
 from fedonce.learners.hint_encoder import encoder, train
-from fedonce.learners.hint_trial import Trial
+from fedonce.learners.hint_trial import Trial, values_by_hints
 from fedonce.learners.names import LEARNERS, Facts
 from fedonce.learners.pca import principal
 from fedonce.learners.told import Told
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch, Training
-from fedonce.training.stored import added_later, settings_of
+from fedonce.training.stored import settings_of
 
 ASKED = 0.5  # of a table's values, that are by hints where this learner is asked for
 LEAST_HINTED = 200  # rows with a hint: with fewer there is nothing to learn from them
@@ -48,8 +47,8 @@ class Hinted(NetworkLearner):
     batch, rate, weight_decay
         Of AdamW with a one-cycle rate.
     share : float, optional
-        The part of the values that the encoder gets. None: of images what a trial on rows held back speaks for; of tables half
-        where this learner is named, and else none.
+        The part of the values that the encoder gets. None: of images as many as it takes to tell classes apart, where a trial on
+        rows held back speaks for it; of tables half where this learner is named, and else none.
     """
 
     name: ClassVar[str] = "hinted"
@@ -61,7 +60,6 @@ class Hinted(NetworkLearner):
     rate: float = 3e-3
     weight_decay: float = 1e-3
     share: float | None = None
-    teachers: int | None = added_later()
     hinted_: int = field(default=0, init=False, repr=False)
     rest_: int = field(default=0, init=False, repr=False)
     base_: Learner | None = field(default=None, init=False, repr=False)
@@ -118,7 +116,7 @@ class Hinted(NetworkLearner):
         # Codes are names, not numbers: an encoder of theirs would memorise each value's hints.
         if told is not None and len(told.hinted) >= LEAST_HINTED and not coded:
             known = told.hinted
-            self.hinted_ = self._values_for(rows[known], told.take(known), dim, rng, device)
+            self.hinted_ = self._values_for(rows[known], values[known], told.take(known), dim, rng, device)
             if self.hinted_:
                 history = self._train(rows[known], told.take(known), rng, device, progress)
         self.rest_ = min(dim - self.hinted_, values.shape[1])
@@ -129,30 +127,27 @@ class Hinted(NetworkLearner):
         """As the other learner, where none of the values is by hints."""
         return not self.hinted_ and self.base_ is not None and self.base_.one_scale
 
-    @property
-    def rest(self) -> str:
-        """How the other values are learnt: what "auto" has chosen."""
-        return self.base_.chosen().name if isinstance(self.base_, Auto) else self.base
-
-    def _values_for(self, rows: Rows, told: Told, dim: int, rng: np.random.Generator, device: torch.device) -> int:
-        """Return how many of the values are the encoder's."""
+    def _values_for(
+        self, rows: Rows, values: Rows, told: Told, dim: int, rng: np.random.Generator, device: torch.device
+    ) -> int:
+        """Return how many of the values are the encoder's; `values` are the base's."""
         if self.share is not None:
             return min(dim, max(1, round(self.share * dim))) if self.share > 0 else 0
         # A table's values are worth what they tell together with the host's and other guests' columns, which no guest can try:
         # there, hints are taken where somebody asks for this learner by name (docs/hints.md has the figures).
         if rows.ndim != 4:
             return max(1, round(ASKED * dim)) if told.asked else 0
-        trial = Trial(self.rest, self.hidden, self.training(len(rows)))
-        return round(dim * trial.best_share(rows, told, dim, rng.spawn(1)[0], device))
+        by_hints = values_by_hints(told.classes, told.keep, dim)
+        plain = ((values - self.mean_) @ self.turn_.T).astype(np.float32)
+        trial = Trial(self.hidden, self.training(len(rows)))
+        return by_hints if trial.pays(rows, plain, told, by_hints, dim, rng.spawn(1)[0], device) else 0
 
     def _train(
         self, rows: Rows, told: Told, rng: np.random.Generator, device: torch.device, progress: Progress | None
     ) -> list[Epoch]:
         """Train the encoder."""
         with self.encoder_to_train(rows, self.hinted_, rng, device) as network:
-            history = train(
-                network, rows, told, self.hinted_, self.training(len(rows)), rng, progress, self.teachers or 0
-            )
+            history = train(network, rows, told, self.hinted_, self.training(len(rows)), rng, progress)
         self.fitted().eval()
         return history
 

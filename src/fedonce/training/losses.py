@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,20 +86,6 @@ class LabelLoss(ClosedFormLoss):
         return odds, float((np.log(sums[:, 0]) - wanted).sum())
 
 
-@dataclass(frozen=True)
-class ProbabilityLoss(ClosedFormLoss):
-    """Cross-entropy where targets are the probabilities of all classes."""
-
-    def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each row."""
-        return F.cross_entropy(outputs, targets.to(outputs.dtype), reduction="none")
-
-    def slopes(self, outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[Any], float]:
-        """Return what is held of the classes, less what ought to be."""
-        held, sums = _odds(outputs)
-        return held - targets, float((sums - (outputs * targets).sum(axis=1)).sum())
-
-
 @dataclass(frozen=True, eq=False)
 class HintLoss(ClosedFormLoss):
     """Cross-entropy where targets are answers of randomised response: the chance of the answer, by what is held of the class.
@@ -111,9 +98,9 @@ class HintLoss(ClosedFormLoss):
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each row."""
-        told = torch.from_numpy(self.told).to(outputs.device, outputs.dtype)
+        told = _logarithms(self, outputs.device, outputs.dtype)
         # By logarithms: a chance too small to be written would have no slope.
-        return -torch.logsumexp(F.log_softmax(outputs, dim=1) + told.T[targets].log(), dim=1)
+        return -torch.logsumexp(F.log_softmax(outputs, dim=1) + told[targets], dim=1)
 
     def slopes(self, outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[Any], float]:
         """Return what is held of the classes, less what is held of them once the answer is known."""
@@ -122,6 +109,12 @@ class HintLoss(ClosedFormLoss):
         before, sums = _odds(outputs)
         after, sums_after = _odds(outputs + told)
         return before - after, float((sums - sums_after).sum())
+
+
+@lru_cache(maxsize=4)  # every step of a training asks
+def _logarithms(loss: HintLoss, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Return the logarithm of the chance of each answer (rows) for each class (columns), on a device."""
+    return torch.from_numpy(loss.told).to(device, dtype).T.log()
 
 
 def _odds(outputs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
