@@ -9,11 +9,12 @@ import numpy as np
 from benchmarks.report.figures import Line, by_data, look, mean_cell, message_bytes, order, pick, results, table, title
 
 OURS = "FedOnce (estimator)"
+USUAL = 16  # values of a message
 OTHERS = {"Solo": "Solo (estimator)", "SplitNN": "SplitNN", "Combine": "Combine (estimator)"}
 
 
 def section() -> str:
-    """Return a row for each data set and size: without hints, with hints by their epsilon, and the methods beside; seeds in brackets."""
+    """Return a row for each data set and size of message: by the labels' epsilon, and other methods; seeds in brackets."""
     lines = results("hints")
     epsilons = order(lines, "hints")
     head = ["data (parties)", "message", "no hints", *(f"label epsilon {each:g}" for each in epsilons), *OTHERS]
@@ -25,8 +26,8 @@ def _rows(group: Sequence[Line], epsilons: Sequence[float]) -> list[list[str]]:
     ours = pick(group, method=OURS)
     usual = [line for line in ours if is_usual(line)]
     rows = [_row(group, usual, epsilons, [pick(group, method=method) for method in OTHERS.values()])]
-    for dim, members in sorted({(look(line, "dim"), look(line, "members") or 1) for line in ours if not is_usual(line)}):
-        runs = [line for line in ours if (look(line, "dim"), look(line, "members") or 1) == (dim, members)]
+    for dim, members in sorted({_size(line) for line in ours if not is_usual(line)}, reverse=True):
+        runs = [line for line in ours if _size(line) == (dim, members)]
         rows.append(_row(group, runs, epsilons, [[] for _ in OTHERS]))
     return rows
 
@@ -36,20 +37,29 @@ def _row(
 ) -> list[str]:
     runs = [[line for line in ours if look(line, "hints") == each] for each in (None, *epsilons)]
     sent = f"{look(ours[0], 'dim')} x {look(ours[0], 'bits')} bits" if ours else "-"
-    if ours and (members := look(ours[0], "members") or 1) > 1:
-        sent += f", mean of {members} host networks"
-    return [title(group[0]), sent, *(f"{mean_cell(each)} ({len(each)})" if each else "-" for each in (*runs, *others))]
+    if ours and (members := _size(ours[0])[1]) > 1:
+        sent += f", {members} host networks"
+    return [title(group[0]), sent, *(_cell(each) for each in (*runs, *others))]
+
+
+def _cell(runs: Sequence[Line]) -> str:
+    return f"{mean_cell(runs)} ({len(runs)})" if runs else "-"
+
+
+def _size(line: Line) -> tuple[int, int]:
+    """Return a message's values, and the networks of the host."""
+    return look(line, "dim"), look(line, "members") or 1
 
 
 def is_usual(line: Line) -> bool:
-    """Tell whether a run has the size of message and the one host network that most have: of images 16 values."""
-    return (look(line, "members") or 1) == 1 and look(line, "dim") == (16 if look(line, "recipe") == "large" else 3)
+    """Tell whether a run has what most have: messages of 16 values, and one host network."""
+    return _size(line) == (USUAL, 1)
 
 
 def with_large_networks(lines: Iterable[Line], data: str) -> list[Line]:
     """Return our runs on images that have the larger networks, one at the host, with hints and without."""
     ours = pick(list(lines), method=OURS, data=data)
-    return [line for line in ours if look(line, "recipe") == "large" and (look(line, "members") or 1) == 1]
+    return [line for line in ours if look(line, "recipe") == "large" and _size(line)[1] == 1]
 
 
 def curves(lines: Sequence[Line], counted: str = "bytes") -> dict[float | None, list[tuple[float, float]]]:
@@ -88,7 +98,7 @@ def values_table() -> str:
     for group in by_data(lines).values():
         for epsilon in order(group, "hints"):
             runs = [[line for line in group if _has(line, epsilon, *size)] for size in sizes]
-            rows.append([title(group[0]), f"{epsilon:g}", *(f"{mean_cell(each)} ({len(each)})" if each else "-" for each in runs)])
+            rows.append([title(group[0]), f"{epsilon:g}", *(_cell(each) for each in runs)])
     return table(head, rows)
 
 

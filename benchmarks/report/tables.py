@@ -111,6 +111,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "few": few_bytes.summary,
     "hints": hints.section,
     "hint-shares": hints.shares_table,
+    "hint-values": hints.values_table,
     "whoever": whoever.section,
     "whoever-front": whoever.front,
     "leakage": leakage.sweet_spots,

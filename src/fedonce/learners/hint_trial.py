@@ -31,8 +31,8 @@ def values_by_hints(classes: int, keep: float, dim: int) -> int:
     """Return how many of an image's values are the encoder's, where hints pay.
 
     Few values hold the classes apart: as many as number them in bits. So many are enough where hints are false more often than
-    not. With hints that are mostly true, a value for each class but one, which tells the odds of all of them, is at least as good,
-    as long as enough is left of the others (`python -m benchmarks.run hint_values`).
+    not. With hints that are mostly true, a value for each class but one, which tells the odds of all, is at least as good, where
+    enough is left of the others (`python -m benchmarks.run hint_values`).
     """
     fewest = max(1, math.ceil(math.log2(classes)))
     wanted = classes - 1 if keep > MOSTLY else fewest
@@ -41,10 +41,10 @@ def values_by_hints(classes: int, keep: float, dim: int) -> int:
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial of hints: does a message with values by hints tell more about the answers of rows held back than one without?
+    """A trial of hints: of two messages, with values by hints and without, which tells more of the answers of rows held back.
 
-    The encoder learns from the other rows, and so does a small network that reads the message, so that what the encoder has learnt
-    by heart counts against it. The host's columns are not there. But hints take the place of the values that vary least, so that
+    The encoder learns from the other rows, and so does a small network that reads a message, so that what the encoder has learnt
+    by heart counts against it. The host's columns are not there. But hints take the place of the values that vary least, and so
     there is little to lose where the host knows already what they tell.
 
     Parameters
@@ -59,14 +59,28 @@ class Trial:
     training: Training
 
     def pays(
-        self, rows: Rows, values: Rows, told: Told, by_hints: int, dim: int, rng: np.random.Generator, device: torch.device
+        self,
+        rows: Rows,
+        values: Rows,
+        told: Told,
+        by_hints: int,
+        dim: int,
+        rng: np.random.Generator,
+        device: torch.device,
     ) -> bool:
         """Tell whether so many of `dim` values are better by hints than the last of `values`, which vary least."""
         without, with_hints = self._losses(rows, values, told, by_hints, dim, rng, device)
         return is_better(without, with_hints)
 
     def _losses(
-        self, rows: Rows, values: Rows, told: Told, by_hints: int, dim: int, rng: np.random.Generator, device: torch.device
+        self,
+        rows: Rows,
+        values: Rows,
+        told: Told,
+        by_hints: int,
+        dim: int,
+        rng: np.random.Generator,
+        device: torch.device,
     ) -> list[NDArray[np.float64]]:
         """Return the losses of rows held back, without hints and with them."""
         order = rng.permutation(len(rows))

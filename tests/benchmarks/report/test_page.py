@@ -22,6 +22,7 @@ def test_every_experiment_has_its_section_and_every_picture_is_there():
         "defaults",
         "digits",
         "hint_shares",
+        "hint_values",
         "learners",
         "noisy_hosts",
         "overlap",
