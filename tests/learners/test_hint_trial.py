@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedonce.learners.hint_trial import SURE, Trial, is_better, values_by_hints
+from fedonce.learners import hint_trial
+from fedonce.learners.hint_trial import SURE, Trial, errors_better, values_by_hints
 from fedonce.learners.told import Told
 from fedonce.training.settings import Training
 
@@ -28,17 +29,25 @@ def test_mostly_true_hints_get_a_value_for_each_class_but_one_as_far_as_there_is
     assert values_by_hints(classes, 0.86, dim) == values
 
 
-@pytest.mark.parametrize(("errors", "better"), [(0, False), (-9, False), (0.9 * SURE, False), (1.2 * SURE, True)])
-def test_no_hints_where_they_are_better_by_chance_alone(errors, better):
+@pytest.mark.parametrize("errors", [-9, 0, 1.5, 4])
+def test_how_much_better_hints_are_is_told_in_standard_errors(errors):
     rng = np.random.default_rng(0)
     without = rng.normal(2, 1, 2000)  # the noise of rows is largely common to both
     noise = rng.normal(0, 0.5, 2000)
     noise -= noise.mean()
-    assert is_better(without, without - errors * noise.std() / np.sqrt(2000) + noise) == better
+    assert errors_better(without, without - errors * noise.std() / np.sqrt(2000) + noise) == pytest.approx(errors)
 
 
 def test_rows_alike_are_not_better():
-    assert not is_better(np.ones(5), np.ones(5))
+    assert errors_better(np.ones(5), np.ones(5)) == 0
+
+
+@pytest.mark.parametrize(("errors", "taken"), [(0.9 * SURE, False), (1.1 * SURE, True)])
+def test_hints_are_taken_where_they_are_better_beyond_doubt(monkeypatch, caplog, errors, taken):
+    monkeypatch.setattr(hint_trial, "errors_better", lambda without, with_hints: errors)
+    with caplog.at_level("INFO"):
+        assert pays(*images()) == taken
+    assert f"1 of 4 values by hints are better by {errors:.1f} standard errors" in caplog.text
 
 
 def images(told_by_last=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +21,12 @@ from fedonce.training.randomness import torch_seeded
 from fedonce.training.settings import Training
 from fedonce.training.trainer import trainer
 
+logger = logging.getLogger(__name__)
+
 HELD, MOST_HELD = 6, 10_000  # a sixth of the rows is held back, and no more than so many
 MOST_PROBED = 10_000  # rows that a probe is trained on
 SURE = 2.5  # standard errors by which hints must be better: two messages that are as good seldom differ by as much
+TINY = 1e-12
 MOSTLY = 0.5  # of the hints that are true: above, there is something to be told of each class
 MOST = 0.625  # of the values, that are by hints where more than the fewest are
 
@@ -69,20 +73,6 @@ class Trial:
         device: torch.device,
     ) -> bool:
         """Tell whether so many of `dim` values are better by hints than the last of `values`, which vary least."""
-        without, with_hints = self._losses(rows, values, told, by_hints, dim, rng, device)
-        return is_better(without, with_hints)
-
-    def _losses(
-        self,
-        rows: Rows,
-        values: Rows,
-        told: Told,
-        by_hints: int,
-        dim: int,
-        rng: np.random.Generator,
-        device: torch.device,
-    ) -> list[NDArray[np.float64]]:
-        """Return the losses of rows held back, without hints and with them."""
         order = rng.permutation(len(rows))
         n_held = min(MOST_HELD, len(rows) // HELD)
         held, kept = order[:n_held], order[n_held:]
@@ -93,13 +83,17 @@ class Trial:
         read = np.concatenate([held, kept[:MOST_PROBED]])
         learnt, plain, answers = apply(network, rows[read], device), values[read], told.take(read)
         sent = np.hstack([learnt, plain[:, : dim - by_hints]])
-        return [_probe(each, answers, n_held, rng) for each in (plain, sent)]
+        lead = errors_better(*(_probe(each, answers, n_held, rng) for each in (plain, sent)))
+        logger.info(
+            "%d of %d values by hints are better by %.1f standard errors (%g are asked for)", by_hints, dim, lead, SURE
+        )
+        return lead > SURE
 
 
-def is_better(without: NDArray[np.float64], with_hints: NDArray[np.float64]) -> bool:
-    """Tell whether rows' losses are lower with hints, beyond doubt."""
+def errors_better(without: NDArray[np.float64], with_hints: NDArray[np.float64]) -> float:
+    """Return by how many standard errors rows' losses are lower with hints."""
     gains = without - with_hints
-    return bool(gains.mean() > SURE * gains.std() / np.sqrt(len(gains)))
+    return float(gains.mean() / max(gains.std() / np.sqrt(len(gains)), TINY))
 
 
 def _probe(sent: Rows, told: Told, n_held: int, rng: np.random.Generator) -> NDArray[np.float64]:
