@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, Hinting, Hints, InputError, MessageError
+from fedonce import FedOnceClassifier, FedOnceRegressor, FedOnceWarning, Guest, Hinting, Hints, InputError, MessageError
 from fedonce.party.hinting import publish
 from tests.conftest import make_table
 
@@ -55,7 +55,8 @@ def test_hints_that_no_guest_had_use_for_are_told_of():
     """They cost their epsilon all the same."""
     X, y = make_table()
     with pytest.warns(
-        FedOnceWarning, match="No guest had use for the hints at 'label', which were told with epsilon 2"
+        FedOnceWarning,
+        match="No guest had use for the hints at 'label', which were told with epsilon 2: tables use them where",
     ):
         model = classifier(2.0).fit(X, y)
     assert model.representations_["shop"].note.startswith("0 of 3 values by hints")
@@ -173,6 +174,19 @@ def test_clone(hints):
     copied = clone(classifier(hints)).hints
     assert type(copied) is type(hints)
     assert copied == hints or copied.to_bytes() == hints.to_bytes()
+
+
+@pytest.mark.parametrize("given", [[0, 1], np.array([0, 1])], ids=["list", "array"])
+def test_labels_are_no_hints(given):
+    X, y = make_table()
+    with pytest.raises(InputError, match="'hints' parameter of FedOnceClassifier must be an epsilon, a Hinting, Hints"):
+        classifier(given).fit(X, y)
+
+
+def test_a_guest_takes_hints_and_no_epsilon():
+    X, _ = make_table()
+    with pytest.raises(InputError, match="'hints' parameter of Guest.learn must be Hints .* or None. Got 2.0 instead"):
+        Guest("shop", dim=2).learn(X, hints=2.0)
 
 
 def test_pickled_without_what_was_told(fitted):

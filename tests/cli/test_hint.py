@@ -118,7 +118,7 @@ def test_hints_for_agreed_rows_have_no_ids(fresh):
     ("more", "code", "said"),
     [
         ("--epsilon 0", 3, ["must be a number from 0.01 to 20", "Got 0.0"]),
-        ("", 3, ["must be a number from 0.01 to 20", "(--proxy)", "(--epsilon)"]),
+        ("", 3, ["Say with which label epsilon", "(--proxy)", "(--epsilon)"]),
         ("--epsilon inf", 3, ["(--proxy)", "Got inf"]),
         ("--epsilon 2 --proxy other", 3, "must be left out where a stand-in, 'other'"),
         ("--epsilon 6.5", 5, ["add up to 8.5", "hints.record is 8", "(--limit)"]),

@@ -131,7 +131,7 @@ def test_a_stand_in_travels_as_it_is_under_its_own_name(folder, job):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "must be a number from 0.01 to 20.*under a name of its own .proxy.*Got None"),
+        ({}, "Say with which label epsilon .* .epsilon., such as 2.*under which name .proxy."),
         ({"epsilon": math.inf}, "must be a number from 0.01 to 20"),
         ({"epsilon": 0.0}, "must be a number from 0.01 to 20.*Got 0.0"),
         ({"epsilon": math.nan}, "must be a number from 0.01 to 20"),

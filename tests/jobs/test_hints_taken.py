@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from fedonce import Guest
-from fedonce.errors import InputError, MessageError
+from fedonce.errors import FedOnceWarning, InputError, MessageError
 from fedonce.jobs import GuestBudget, GuestJob, HintsFile, Learning, RowNames, TableSource
+from fedonce.jobs.hints_taken import Taken
 from fedonce.learners.hinted import Hinted
 from fedonce.messages.keys import read_private
 from tests.jobs.office import done
@@ -108,8 +109,29 @@ def test_rows_known_by_their_places(tmp_path):
         replace(job, table=TableSource(tmp_path / "longer.csv"), out=tmp_path / "other").run()
 
 
+@pytest.mark.parametrize(
+    ("rows", "values", "said"),
+    [
+        (1000, 3, "1,000 of 1,000 rows have one. 3 of 8 values are by hints."),
+        (
+            199,
+            0,
+            "199 of 1,000 rows have one; rows without one are fine. No value is by hints: fewer than 200 rows have one.",
+        ),
+        (
+            1000,
+            0,
+            "No value is by hints: of a table none is unless you ask for the learner 'hinted', of images none where",
+        ),
+    ],
+)
+def test_what_became_of_hints_is_said_in_words(rows, values, said):
+    assert said in Taken("repaid", 2.0, 2, 1000, rows, 8, values).in_words
+
+
 def test_without_hints_nothing_is_said_of_them(tmp_path):
-    report = learn(tmp_path / "model", None)
+    with pytest.warns(FedOnceWarning, match="Party 'shop' has no hints"):
+        report = learn(tmp_path / "model", None)
     assert (report.hints, report.as_json()["hinted"], report.as_json()["hints"]) == (None, None, "none")
 
 
@@ -141,8 +163,9 @@ def test_hints_that_are_cut_short_are_refused(office, tmp_path, size):
 
 
 def test_a_message_is_no_hints(tmp_path):
-    learn(tmp_path / "model", None)
-    with pytest.raises(MessageError, match="it is a file of another kind: 'message'"):
+    with pytest.warns(FedOnceWarning, match="Party 'shop' has no hints"):
+        learn(tmp_path / "model", None)
+    with pytest.raises(MessageError, match="The hints file is refused: it is a file of another kind: 'message'"):
         read(tmp_path / "model" / "representation.fedonce")
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fedonce.learners import hint_trial
+from fedonce.learners.hint_encoder import encoder
 from fedonce.learners.hint_trial import SURE, Trial, errors_better, values_by_hints
 from fedonce.learners.told import Told
 from fedonce.training.settings import Training
@@ -42,14 +43,6 @@ def test_rows_alike_are_not_better():
     assert errors_better(np.ones(5), np.ones(5)) == 0
 
 
-@pytest.mark.parametrize(("errors", "taken"), [(0.9 * SURE, False), (1.1 * SURE, True)])
-def test_hints_are_taken_where_they_are_better_beyond_doubt(monkeypatch, caplog, errors, taken):
-    monkeypatch.setattr(hint_trial, "errors_better", lambda without, with_hints: errors)
-    with caplog.at_level("INFO"):
-        assert pays(*images()) == taken
-    assert f"1 of 4 values by hints are better by {errors:.1f} standard errors" in caplog.text
-
-
 def images(told_by_last=True):
     """Images and values without hints: three that vary and tell nothing, and one that tells the class, or does not."""
     rng = np.random.default_rng(0)
@@ -62,9 +55,13 @@ def images(told_by_last=True):
     return pixels.astype(np.float32), values.astype(np.float32), Told(label.astype(np.int64), 2, 4.0)
 
 
-def pays(rows, values, told, dim=4):
+def pays(rows, values, told, dim=4, by_hints=1):
     training = Training(4, 64, 3e-3, 1e-3, "one-cycle", "adamw")
-    return Trial((), training).pays(rows, values, told, 1, dim, np.random.default_rng(0), CPU)
+
+    def build(shape, width):
+        return encoder(shape, (), width)
+
+    return Trial(build, training).pays(rows, values, told, by_hints, dim, np.random.default_rng(0), CPU)
 
 
 def test_what_hints_take_the_place_of_counts():
@@ -73,9 +70,33 @@ def test_what_hints_take_the_place_of_counts():
     assert not pays(*images())
 
 
-def test_a_base_with_fewer_values_than_there_is_room_for():
-    rows, values, told = images(told_by_last=False)
-    assert pays(rows, values[:, :2], told)
+@pytest.fixture
+def widths(monkeypatch):
+    """What a reader is given: how many values of each of the two messages; that with hints is better by 1, or not."""
+    found = []
+
+    def read(sent, told, n_held, rng):
+        found.append(sent.shape[1])
+        return np.arange(n_held) % 2 + (2.0 if len(found) == 1 else 1.0)
+
+    monkeypatch.setattr(hint_trial, "_read", read)
+    return found
+
+
+@pytest.mark.parametrize(("there", "dim", "by_hints", "read"), [(4, 4, 1, 4), (2, 4, 1, 3), (2, 4, 3, 4), (4, 4, 4, 4)])
+def test_messages_are_read_as_they_would_be_sent(widths, there, dim, by_hints, read):
+    rows, values, told = images()
+    pays(rows, values[:, :there], told, dim, by_hints)
+    assert widths == [there, read]
+
+
+@pytest.mark.parametrize(("errors", "taken"), [(0.9 * SURE, False), (1.1 * SURE, True)])
+def test_hints_are_taken_where_they_are_better_beyond_doubt(widths, monkeypatch, caplog, errors, taken):
+    monkeypatch.setattr(hint_trial, "errors_better", lambda without, with_hints: errors)
+    with caplog.at_level("INFO"):
+        assert pays(*images()) == taken
+    word = "taken" if taken else "not taken"
+    assert f"1 of 4 values by hints: {word}. The message is better by {errors:.1f} standard errors" in caplog.text
 
 
 def test_hints_at_what_images_do_not_tell():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from fedonce import Guest, Hinting, InputError
+from fedonce import FedOnceWarning, Guest, Hinting, InputError
 from fedonce.learners import NAT, PCA, Cells, Hinted, make
 from fedonce.learners.hinted import LEAST_HINTED
 from fedonce.learners.told import Told
@@ -54,7 +54,7 @@ def same_space(one, other):
 
 
 def images(n=1000, seed=0):
-    """Images whose class is a faint stripe in either half, beside pixels that vary far more and tell nothing."""
+    """Images whose class is a faint stripe, beside pixels that vary far more and tell nothing."""
     rng = np.random.default_rng(seed)
     label = rng.integers(0, 2, n)
     pixels = rng.standard_normal((n, 1, 8, 8))
@@ -225,9 +225,10 @@ def test_it_learns_the_class_and_not_the_noise():
     assert right(learner.transform(rows, CPU), label) > right(truth.transform(rows, CPU), label) - 0.03
 
 
-def test_a_guest_without_hints_learns_as_without_it():
+def test_a_guest_without_hints_learns_as_without_it_and_says_so():
     X, _ = make_table(300)
-    message = Guest("shop", "hinted", 3).learn(X)
+    with pytest.warns(FedOnceWarning, match="Party 'shop' has no hints: the learner 'hinted' learns as 'auto'"):
+        message = Guest("shop", "hinted", 3).learn(X)
     assert (message.learner, message.dim, message.hints, message.note) == ("pca", 3, "", "")
 
 

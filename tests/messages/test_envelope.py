@@ -78,7 +78,7 @@ def test_the_checksum_covers_everything_and_not_the_signature():
 @pytest.mark.parametrize(
     ("data", "told"),
     [
-        (b"", "'unknown'.*not a fedonce parcel, or it is cut short"),
+        (b"", "^The parcel is refused: .*not a fedonce parcel, or it is cut short"),
         (b"PK\3\4 a zip of some kind", "cut short"),
         (forged()[:40], "cut short"),
         (struct.pack("<Q", 2**63) + b"{}", "cut short"),

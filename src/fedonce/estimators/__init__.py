@@ -128,7 +128,8 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     hints_ : Hints or None
         What the host told guests of its labels. Not pickled.
     ledger_ : Ledger
-        With a budget: what each party spent, and the total; also after a training that failed.
+        With a budget, hints or `local_epsilon`: what each party spent or told, and the total; with a budget also after a training
+        that failed.
     plan_ : Plan
         With a budget: what each party was allowed to do.
 

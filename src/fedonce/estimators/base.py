@@ -189,7 +189,10 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.validation_ = self._host.validation
         self.hints_ = hints
         if hints is not None and all(message.note.startswith("0 of ") for message in fitted.representations.values()):
-            text = f"No guest had use for the hints at {hints.label!r}, which were told with epsilon {hints.epsilon:g}."
+            text = (
+                f"No guest had use for the hints at {hints.label!r}, which were told with epsilon {hints.epsilon:g}: tables use "
+                "them where learner='hinted', images (fedonce.Pixels, fedonce.tiles) where a trial finds them better."
+            )
             warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=3)
         local = {guest: message.local_epsilon for guest, message in fitted.representations.items()}
         hinted = None if hints is None else (hints.party, hints.label, hints.epsilon)
@@ -326,6 +329,6 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         private = self.epsilon is not None or getattr(self.privacy, "epsilon", None) is not None
-        blurred = (self.representation_noise, self.local_epsilon, self.protect, self.hints)
+        blurred = (self.representation_noise, self.local_epsilon, self.protect, self.hints is not None)
         tags.non_deterministic = any(blurred) or private
         return tags

@@ -99,7 +99,13 @@ class Telling:
         self._check_classes()
         if self.proxy is not None and self.epsilon is not None:
             raise _wrong_epsilon(f"left out where a stand-in, {self.proxy!r}, travels as it is (proxy)", self.epsilon)
-        if self.proxy is None and (self.epsilon is None or not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON):
+        if self.proxy is None and self.epsilon is None:
+            raise InputError(
+                "Say with which label epsilon the column is told (epsilon), such as 2. If it is no secret and may travel as it "
+                "is, say under which name (proxy).",
+                parameter=("epsilon", "proxy"),
+            )
+        if self.epsilon is not None and not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
             wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
             wanted += "a column that is no secret may travel as it is, under a name of its own (proxy)"
             raise _wrong_epsilon(wanted, self.epsilon)

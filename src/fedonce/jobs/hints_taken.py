@@ -12,7 +12,7 @@ from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
 from fedonce.jobs.settings import File, GuestBudget, Learning
 from fedonce.learners.base import Learner
-from fedonce.learners.hinted import Hinted
+from fedonce.learners.hinted import LEAST_HINTED, Hinted
 from fedonce.learners.names import LEARNERS
 from fedonce.messages.envelope import SEALED, kind_of, read_bytes
 from fedonce.messages.hints import Hints, check_signed, check_start
@@ -118,12 +118,15 @@ class Taken:
         """All of it, in some sentences."""
         how = "as it is" if math.isinf(self.epsilon) else f"label epsilon {self.epsilon:g}"
         gaps = "" if self.hinted_rows == self.rows else "; rows without one are fine"
-        made = (
-            f"{self.hinted_values} of {self.values} values are by hints"
-            if self.hinted_values
-            else "no value is by hints: of a table none is unless you ask for the learner 'hinted', of images "
-            "where too few rows have one, or where in a trial on rows held back they gave nothing"
-        )
+        if self.hinted_values:
+            made = f"{self.hinted_values} of {self.values} values are by hints"
+        elif self.hinted_rows < LEAST_HINTED:
+            made = f"no value is by hints: fewer than {LEAST_HINTED} rows have one"
+        else:
+            made = (
+                "no value is by hints: of a table none is unless you ask for the learner 'hinted', of images none where a trial "
+                "on rows held back finds that they give nothing"
+            )
         told = f"{self.hinted_rows:,} of {self.rows:,} rows have one{gaps}"
         return f"Hints at {self.label!r} ({how}, {self.classes} classes): {told}. {made[0].upper()}{made[1:]}."
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from fedonce.learners.base import epochs_for
-from fedonce.learners.hint_encoder import encoder, train
+from fedonce.learners.hint_encoder import train
 from fedonce.learners.told import Told
 from fedonce.training.loop import Rows, apply
 from fedonce.training.networks import mlp
@@ -24,22 +25,22 @@ from fedonce.training.trainer import trainer
 logger = logging.getLogger(__name__)
 
 HELD, MOST_HELD = 6, 10_000  # a sixth of the rows is held back, and no more than so many
-MOST_PROBED = 10_000  # rows that a probe is trained on
-SURE = 2.5  # standard errors by which hints must be better: two messages that are as good seldom differ by as much
-TINY = 1e-12
-MOSTLY = 0.5  # of the hints that are true: above, there is something to be told of each class
-MOST = 0.625  # of the values, that are by hints where more than the fewest are
+MOST_READ = 10_000  # rows that a reader is trained on
+# Standard errors by which hints must be better. They are over rows, and a reader that begins otherwise differs by about as much
+# again. So a message that is as good is now and then taken for a better one, which costs nothing.
+SURE = 2.5
+TRUE_ENOUGH = 0.5  # share of true hints above which each class gets a value
+MOST = 0.625  # the largest share by hints, unless the fewest values need more
 
 
 def values_by_hints(classes: int, keep: float, dim: int) -> int:
     """Return how many of an image's values are the encoder's, where hints pay.
 
-    Few values hold the classes apart: as many as number them in bits. So many are enough where hints are false more often than
-    not. With hints that are mostly true, a value for each class but one, which tells the odds of all, is at least as good, where
-    enough is left of the others (`python -m benchmarks.run hint_values`).
+    It takes as many values as number the classes in bits to tell the classes apart. That is enough where most hints are false.
+    Where most are true, a value for each class but one tells the odds of all (`python -m benchmarks.run hint_values`).
     """
     fewest = max(1, math.ceil(math.log2(classes)))
-    wanted = classes - 1 if keep > MOSTLY else fewest
+    wanted = classes - 1 if keep > TRUE_ENOUGH else fewest
     return min(dim, max(fewest, min(wanted, int(MOST * dim))))
 
 
@@ -47,19 +48,18 @@ def values_by_hints(classes: int, keep: float, dim: int) -> int:
 class Trial:
     """A trial of hints: of two messages, with values by hints and without, which tells more of the answers of rows held back.
 
-    The encoder learns from the other rows, and so does a small network that reads a message, so that what the encoder has learnt
-    by heart counts against it. The host's columns are not there. But hints take the place of the values that vary least, and so
-    there is little to lose where the host knows already what they tell.
+    The encoder learns from the other rows, and so does a small network that reads a message. Whatever the encoder has memorised
+    counts against it, then. The host's columns are not there: what they tell anyway is not known here.
 
     Parameters
     ----------
-    hidden : sequence of int
-        Widths of an encoder's hidden layers, where it is no convolution.
+    build : callable
+        Makes an encoder for images of a shape, of so many values.
     training : Training
         How the guest's encoder is trained; that of the trial for half as long.
     """
 
-    hidden: Sequence[int]
+    build: Callable[[tuple[int, ...], int], nn.Module]
     training: Training
 
     def pays(
@@ -78,14 +78,19 @@ class Trial:
         held, kept = order[:n_held], order[n_held:]
         shorter = replace(self.training, epochs=max(1, self.training.epochs // 2))
         with torch_seeded(rng):
-            network = encoder(rows.shape[1:], self.hidden, by_hints).to(device, torch.get_default_dtype())
+            network = self.build(rows.shape[1:], by_hints).to(device, torch.get_default_dtype())
             train(network, rows[kept], told.take(kept), by_hints, shorter, rng)
-        read = np.concatenate([held, kept[:MOST_PROBED]])
+        read = np.concatenate([held, kept[:MOST_READ]])
         learnt, plain, answers = apply(network, rows[read], device), values[read], told.take(read)
         sent = np.hstack([learnt, plain[:, : dim - by_hints]])
-        lead = errors_better(*(_probe(each, answers, n_held, rng) for each in (plain, sent)))
+        lead = errors_better(*(_read(each, answers, n_held, rng) for each in (plain, sent)))
         logger.info(
-            "%d of %d values by hints are better by %.1f standard errors (%g are asked for)", by_hints, dim, lead, SURE
+            "%d of %d values by hints: %s. The message is better by %.1f standard errors (%g are needed)",
+            by_hints,
+            dim,
+            "taken" if lead > SURE else "not taken",
+            lead,
+            SURE,
         )
         return lead > SURE
 
@@ -93,11 +98,11 @@ class Trial:
 def errors_better(without: NDArray[np.float64], with_hints: NDArray[np.float64]) -> float:
     """Return by how many standard errors rows' losses are lower with hints."""
     gains = without - with_hints
-    return float(gains.mean() / max(gains.std() / np.sqrt(len(gains)), TINY))
+    return float(gains.mean() / max(gains.std() / np.sqrt(len(gains)), 1e-12))
 
 
-def _probe(sent: Rows, told: Told, n_held: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Train a small network to tell the class from values, and return its loss on each of the first rows, which are held back."""
+def _read(sent: Rows, told: Told, n_held: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Train a small network to tell the class from values, and return its loss on each row held back."""
     known = sent[n_held:]
     mean, spread = known.mean(axis=0), known.std(axis=0)
     table = ((sent - mean) / np.where(spread > 1e-6, spread, 1)).astype(np.float32)

@@ -139,7 +139,7 @@ class Hinted(NetworkLearner):
             return max(1, round(ASKED * dim)) if told.asked else 0
         by_hints = values_by_hints(told.classes, told.keep, dim)
         plain = ((values - self.mean_) @ self.turn_.T).astype(np.float32)
-        trial = Trial(self.hidden, self.training(len(rows)))
+        trial = Trial(self.build, self.training(len(rows)))
         return by_hints if trial.pays(rows, plain, told, by_hints, dim, rng.spawn(1)[0], device) else 0
 
     def _train(

@@ -42,15 +42,16 @@ class Envelope:
 
 
 class Refusal:
-    """Makes the errors about one party's file."""
+    """Makes the errors about one party's file; None: nobody knows yet whose it is."""
 
-    def __init__(self, kind: str, party: str) -> None:
+    def __init__(self, kind: str, party: str | None) -> None:
         self.kind, self.party = kind, party
 
     def __call__(self, what: str, *parameters: str) -> MessageError:
         """Return the error that says what is wrong, and by which parameters it can be mended."""
         noun = NOUNS.get(self.kind, self.kind)
-        return MessageError(f"The {noun} of party {self.party!r} is refused: {what}.", parameter=parameters)
+        whose = "" if self.party is None else f" of party {self.party!r}"
+        return MessageError(f"The {noun}{whose} is refused: {what}.", parameter=parameters)
 
 
 def checksum(kind: str, header: Mapping[str, str], tensors: Mapping[str, NDArray[Any]]) -> str:
@@ -111,7 +112,7 @@ def read_header(
     data: bytes, kind: str, keys: Collection[str], party: str | None = None, optional: Collection[str] = ()
 ) -> dict[str, str]:
     """Read the header's texts, without the format, before anything is allocated: safetensors puts them in front."""
-    fail = Refusal(kind, party or "unknown")
+    fail = Refusal(kind, party)
     if data.startswith(SEALED):
         raise fail("it is sealed; open it with the private key that it was sealed to", "key")
     length = _length(data)

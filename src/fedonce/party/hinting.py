@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import secrets
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedonce.data.table import as_text
-from fedonce.errors import InputError, MessageError, parameter_error
+from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
 from fedonce.learners.hinted import Hinted
 from fedonce.learners.names import LEARNERS
 from fedonce.learners.told import Told
@@ -248,8 +249,21 @@ def taken(
     agreed: AgreedRows | None,
 ) -> tuple[Learner, dict[str, Any]]:
     """Return the learner of a guest that may have hints, and what its `fit` is told beside the rows."""
-    if hints is None:  # one that learnt with hints before has none now: it learns as without
-        return LEARNERS[learner.base]() if isinstance(learner, Hinted) else learner, {}
+    if hints is None and isinstance(learner, Hinted):  # one that learnt with hints before may have none now
+        warnings.warn(
+            FedOnceWarning(
+                f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints), or "
+                f"learner={learner.base!r}.",
+                parameter=("hints", "learner"),
+            ),
+            stacklevel=4,
+        )
+        return LEARNERS[learner.base](), {}
+    if hints is None:
+        return learner, {}
+    if not isinstance(hints, Hints):
+        wanted = "Hints (fedonce.party.hinting.publish makes them, Hints.from_file reads them) or None"
+        raise parameter_error("Guest.learn", "hints", wanted, hints)
     if guest.purse is not None or guest.local_epsilon is not None:
         which = "purse" if guest.purse is not None else "local_epsilon"
         wanted = "left out with hints: an encoder that learns from hints looks at rows in ways that nobody has priced"

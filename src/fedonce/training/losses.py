@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -95,11 +94,15 @@ class HintLoss(ClosedFormLoss):
     """
 
     told: NDArray[np.float64]
+    _logarithms: dict[tuple[torch.device, torch.dtype], Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each row."""
-        told = _logarithms(self, outputs.device, outputs.dtype)
-        # By logarithms: a chance too small to be written would have no slope.
+        # By logarithms: a chance too small to be written would have no slope. Every step of a training asks for the same ones.
+        place = outputs.device, outputs.dtype
+        if place not in self._logarithms:
+            self._logarithms[place] = torch.from_numpy(self.told).to(*place).T.log()
+        told = self._logarithms[place]
         return -torch.logsumexp(F.log_softmax(outputs, dim=1) + told[targets], dim=1)
 
     def slopes(self, outputs: NDArray[Any], targets: NDArray[Any]) -> tuple[NDArray[Any], float]:
@@ -109,12 +112,6 @@ class HintLoss(ClosedFormLoss):
         before, sums = _odds(outputs)
         after, sums_after = _odds(outputs + told)
         return before - after, float((sums - sums_after).sum())
-
-
-@lru_cache(maxsize=4)  # every step of a training asks
-def _logarithms(loss: HintLoss, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Return the logarithm of the chance of each answer (rows) for each class (columns), on a device."""
-    return torch.from_numpy(loss.told).to(device, dtype).T.log()
 
 
 def _odds(outputs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -28,7 +28,7 @@ def autograd_step(problem: Problem, parameters: Sequence[nn.Parameter]) -> Step:
     def step(batch: Batch, epoch: int) -> Tensor:
         for parameter in parameters:
             parameter.grad = None
-        rows = torch.from_numpy(batch).to(problem.device, non_blocking=True)  # a GPU goes on with the step before
+        rows = torch.from_numpy(batch).to(problem.device, non_blocking=True)  # no need to wait for a GPU's last step
         outputs: Tensor = network(*problem.inputs_of(rows))
         targets = problem.targets_of(batch, rows, lambda: outputs, epoch)
         value = problem.loss.mean(outputs, targets, None if weight is None else weight[rows])
