@@ -221,7 +221,7 @@ def hints(folder: Path) -> Iterator[dict[str, Any]]:
     labels = np.asarray(data.target)
     for epsilon in (0.5, 1.0, 2.0, 4.0):
         told = publish(labels, Hinting(epsilon), key=bytes(32), party="host")  # the same noise each time, for the table
-        values = Guest("guest", "pca", 3, random_state=0).learn(guest, hints=told).values
+        values = Guest("guest", "hinted", 3, random_state=0).learn(guest, hints=told).values
         more = {"hints": told.answers, "labels": labels}
         for each in what_leaks(values, Table.of(guest), [LabelsFromHints(epsilon)], **more).findings:
             yield {

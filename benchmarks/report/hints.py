@@ -89,23 +89,21 @@ def shares_table() -> str:
 
 
 def values_table() -> str:
-    """Return what comes of so many values by hints on images, on validation rows, by the labels' epsilon."""
-    lines = results("hint_values")
-    known = {(look(line, "dim"), round(look(line, "dim") * (look(line, "hint_share") or 0))) for line in lines}
-    sizes = sorted(known, key=lambda size: (-size[0], size[1]))
-    head = ["data (parties)", "label epsilon", *(f"{values} of {dim}" for dim, values in sizes)]
+    """Return what so many of 16 values by hints add to none on the same validation rows, by the labels' epsilon."""
+    lines = pick(results("hint_values"), dim=USUAL)
+    shares = order(lines, "hint_share")
+    head = ["data (parties)", "label epsilon", "no hints", *(f"{round(share * USUAL)} of {USUAL}" for share in shares)]
     rows = []
     for group in by_data(lines).values():
+        without = {line["seed"]: line["value"] for line in group if look(line, "hints") is None}
         for epsilon in order(group, "hints"):
-            runs = [[line for line in group if _has(line, epsilon, *size)] for size in sizes]
-            rows.append([title(group[0]), f"{epsilon:g}", *(_cell(each) for each in runs)])
+            runs = [pick(group, hints=epsilon, hint_share=share) for share in shares]
+            added = [
+                [line["value"] - without[line["seed"]] for line in each if line["seed"] in without] for each in runs
+            ]
+            cells = (f"{np.mean(each):+.2f} ({len(each)})" if each else "-" for each in added)
+            rows.append([title(group[0]), f"{epsilon:g}", f"{np.mean(list(without.values())):.2f}", *cells])
     return table(head, rows)
-
-
-def _has(line: Line, epsilon: float, dim: int, values: int) -> bool:
-    """Tell whether a run has so many values, and so many of them by hints; without any, whatever the epsilon."""
-    share = look(line, "hint_share") or 0
-    return (look(line, "dim"), round(share * dim)) == (dim, values) and look(line, "hints") in (None, epsilon)
 
 
 def _of_share(group: Sequence[Line], share: float | None) -> list[Line]:
