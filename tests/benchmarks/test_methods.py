@@ -10,12 +10,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.config import Config
-from benchmarks.data import breast_cancer, diabetes
-from benchmarks.methods import METHODS, calibration, estimator, fedonce, multiround, splitnn
+from benchmarks.data import breast_cancer, diabetes, digits
+from benchmarks.methods import METHODS, calibration, estimator, fedonce, multiround, settings, splitnn
 from benchmarks.problem import Problem
 from benchmarks.run import parties_of
 from fedonce import FedOnceClassifier, Host, InputError, Recipe
 from fedonce.datasets import Dataset
+from fedonce.hostmodels.recipe import LARGE_IMAGES, find_recipe
 
 QUICK = Config(dim=2, host_epochs=3, guest_epochs=1, device="cpu")
 
@@ -111,6 +112,14 @@ def test_the_paper_s_settings_are_the_presets():
     result = METHODS["FedOnce-L0"].run(one, QUICK, 0)
     assert result.payload == 4 * len(one.y) * 3 * 4  # float32, d = 3
     assert result.detail["learners"] == ["nat"]
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_a_recipe_by_its_name_has_as_many_networks_as_are_asked_for(members):
+    config = replace(QUICK, recipe="large", members=members)
+    image = Problem(digits(), parties_of(digits(), {}), "party1", *digits().split(0))
+    found = find_recipe(settings.recipe(image, config), None, image.shape("party1"), "Host")
+    assert found == replace(LARGE_IMAGES, members=members)
 
 
 def test_the_estimator_s_methods_are_the_estimators():

@@ -1,0 +1,68 @@
+"""What hints are worth: the tables of the page."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.report import hints
+
+HINTED = {"model": "network", "recipe": "large", "dim": 16, "bits": 8}
+
+
+def line(value, method=hints.OURS, seed=0, **config):
+    return {
+        "data": "mnist",
+        "loader": {},
+        "division": {},
+        "config": HINTED | config,
+        "method": method,
+        "seed": seed,
+        "value": value,
+        "metric": "accuracy",
+        "parties": 4,
+        "complete": True,
+    }
+
+
+@pytest.fixture
+def stored(monkeypatch):
+    measured = {
+        "hints": [
+            line(98.0),
+            line(98.5, hints=2),
+            line(98.7, hints=2, seed=1),
+            line(98.9, hints=2, members=3),
+            line(97.5, hints=2, dim=4),
+            line(99.0, "SplitNN"),
+        ],
+        "hint_values": [
+            line(98.0),
+            line(97.0, seed=1),
+            line(98.5, hints=2, hint_share=0.25),
+            line(97.1, hints=2, hint_share=0.25, seed=1),
+            line(98.2, hints=2, hint_share=1.0),
+            line(90.0, hints=2, hint_share=0.5, dim=8),
+        ],
+    }
+    monkeypatch.setattr(hints, "results", measured.__getitem__)
+
+
+def test_a_row_for_each_size_of_message_the_usual_one_beside_other_methods(stored):
+    head, _, *rows = hints.section().splitlines()
+    assert head == "| data (parties) | message | no hints | label epsilon 2 | Solo | SplitNN | Combine |"
+    assert rows == [
+        "| MNIST (4) | 16 x 8 bits | 98.00 (1) | 98.60 ± 0.10 (2) | - | 99.00 (1) | - |",
+        "| MNIST (4) | 16 x 8 bits, 3 host networks | - | 98.90 (1) | - | - | - |",
+        "| MNIST (4) | 4 x 8 bits | - | 97.50 (1) | - | - | - |",
+    ]
+
+
+def test_values_by_hints_are_compared_with_none_on_the_same_rows(stored):
+    head, _, row = hints.values_table().splitlines()
+    assert head == "| data (parties) | label epsilon | no hints | 4 of 16 | 16 of 16 |"
+    assert row == "| MNIST (4) | 2 | 97.50 | +0.30 (2) | +0.20 (1) |"
+
+
+def test_curves_have_one_host_network(stored):
+    found = hints.with_large_networks(hints.results("hints"), "mnist")
+    assert sorted(each["value"] for each in found) == [97.5, 98.0, 98.5, 98.7]
