@@ -150,7 +150,7 @@ def test_attacks_are_described_as_they_are():
 def test_using_it_from_python():
     settings, whole = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "using.md").read_text(), re.DOTALL)
     made = values(settings)
-    assert len(made) == 17
+    assert len(made) == 18
     X, y = make_table()
     for model in (made[5], made[6], made[8]):
         assert (

@@ -250,14 +250,8 @@ def taken(
 ) -> tuple[Learner, dict[str, Any]]:
     """Return the learner of a guest that may have hints, and what its `fit` is told beside the rows."""
     if hints is None and isinstance(learner, Hinted):  # one that learnt with hints before may have none now
-        warnings.warn(
-            FedOnceWarning(
-                f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints), or "
-                f"learner={learner.base!r}.",
-                parameter=("hints", "learner"),
-            ),
-            stacklevel=4,
-        )
+        text = f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints)."
+        warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=4)
         return LEARNERS[learner.base](), {}
     if hints is None:
         return learner, {}
