@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import subprocess
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from fedonce import InputError, __version__
 
 RESULTS = Path(__file__).parent / "results"
+HALF = ", bfloat16"  # behind the name of a machine that trained in numbers of half the length
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -60,8 +62,23 @@ def origin(device: str) -> dict[str, Any]:
     return {
         "version": __version__,
         "commit": (commit or None) and commit + ("+changes" if changed else ""),
-        "machine": gpu(device) or _cpu(),
+        "machine": gpu(device) or _cpu() + (HALF if mixed() else ""),
     }
+
+
+def mixed_precision(wanted: bool) -> AbstractContextManager[Any]:
+    """Let networks be trained on a CPU in numbers of half the length; what is summed or kept stays as it is."""
+    import torch
+
+    # Without its cache: that would go on with the weights of before a step.
+    return torch.autocast("cpu", torch.bfloat16, enabled=wanted, cache_enabled=False)
+
+
+def mixed() -> bool:
+    """Tell whether they are."""
+    import torch
+
+    return torch.is_autocast_enabled("cpu")
 
 
 @cache

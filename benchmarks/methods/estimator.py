@@ -50,6 +50,7 @@ def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any]
         host_epochs=config.host_epochs,
         recipe=settings.recipe(problem, config, combine=host not in problem.parties),
         model=config.model,
+        bytes_per_row=config.bytes_per_row if len(parties) > 1 else None,
         bytes_total=config.bytes_total if len(parties) > 1 else None,
         representation_noise=config.noise,
         local_epsilon=config.local_epsilon,

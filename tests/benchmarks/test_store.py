@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
+import torch
 
 from benchmarks import store
 from fedonce import InputError
@@ -69,3 +70,20 @@ def test_origin_names_version_commit_and_machine():
     assert set(found) == {"version", "commit", "machine"}
     assert found["machine"]
     json.dumps(found)
+
+
+def test_a_machine_that_trained_in_numbers_of_half_the_length_says_so():
+    """And no step goes on with weights of before it, which torch keeps unless told otherwise."""
+    layer = torch.nn.Linear(4, 1)
+    store.origin.cache_clear()
+    with store.mixed_precision(True):
+        assert store.origin("cpu")["machine"].endswith(", bfloat16")
+        before = layer(torch.ones(1, 4))
+        with torch.no_grad():
+            layer.weight += 1
+        assert (layer(torch.ones(1, 4)) - before).item() == pytest.approx(4, abs=0.1)
+        assert layer.double()(torch.ones(1, 4, dtype=torch.float64)).dtype == torch.float64  # what is sent is exact
+    store.origin.cache_clear()
+    with store.mixed_precision(False):
+        assert "bfloat16" not in store.origin("cpu")["machine"]
+    store.origin.cache_clear()

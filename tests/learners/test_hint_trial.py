@@ -30,6 +30,11 @@ def test_mostly_true_hints_get_a_value_for_each_class_but_one_as_far_as_there_is
     assert values_by_hints(classes, 0.86, dim) == values
 
 
+@pytest.mark.parametrize(("most", "values"), [(16.0, 9), (8.5, 5), (4.0, 4), (2.5, 2), (0.3, 1)])
+def test_there_are_no_more_of_them_than_bytes(most, values):
+    assert values_by_hints(10, 0.86, 32, most) == values
+
+
 @pytest.mark.parametrize("errors", [-9, 0, 1.5, 4])
 def test_how_much_better_hints_are_is_told_in_standard_errors(errors):
     rng = np.random.default_rng(0)
@@ -55,19 +60,27 @@ def images(told_by_last=True):
     return pixels.astype(np.float32), values.astype(np.float32), Told(label.astype(np.int64), 2, 4.0)
 
 
-def pays(rows, values, told, dim=4, by_hints=1):
+def pays(rows, values, told, dim=4, by_hints=1, most=None):
     training = Training(4, 64, 3e-3, 1e-3, "one-cycle", "adamw")
 
     def build(shape, width):
         return encoder(shape, (), width)
 
-    return Trial(build, training).pays(rows, values, told, by_hints, dim, np.random.default_rng(0), CPU)
+    return Trial(build, training, most).pays(rows, values, told, by_hints, dim, np.random.default_rng(0), CPU)
 
 
 def test_what_hints_take_the_place_of_counts():
     """The last value alone goes: hints must be better than that one."""
     assert pays(*images(told_by_last=False))
     assert not pays(*images())
+
+
+def test_messages_are_rounded_as_they_would_be_sent():
+    """The class is in the low digits of the last value: with few bytes they are not sent, and hints pay."""
+    rows, values, told = images()
+    values[:, :3] *= 100
+    assert not pays(rows, values, told)
+    assert pays(rows, values, told, most=2.0)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from fedonce import FedOnceWarning, Guest, Hinting, InputError
+from fedonce.data.table import Table
 from fedonce.learners import NAT, PCA, Cells, Hinted, make
 from fedonce.learners.hinted import LEAST_HINTED
 from fedonce.learners.told import Told
@@ -126,6 +127,50 @@ def test_a_share_that_is_given_is_not_tried(share, values):
     assert (learner.hinted_, learner.rest_) == (values, 4 - values)
 
 
+class TestBytesPerRow:
+    """Values by hints get the finest steps that are worth their bytes, the rest what is left."""
+
+    def test_the_rest_is_rounded_and_not_given_up(self):
+        rows, label = images(2500)
+        learner = fitted(rows, told_of(label), dim=12, epochs=6, batch=32, bytes_per_row=4.0)
+        assert learner.hinted_ == 1
+        assert learner.rest_ > 4
+        steps = learner.steps
+        assert len(steps.levels) == learner.hinted_ + learner.rest_ == learner.transform(rows, CPU).shape[1]
+        assert len(set(steps.step[1:].tolist())) == 1
+        assert 10 < steps.levels[0] < 80  # five bits or so
+
+    def test_what_there_is_no_room_for_is_left_away(self):
+        rows, label = images(2500)
+        rows[:, 0, 5:] *= 0.01
+        fine, coarse = (
+            fitted(rows, told_of(label), dim=60, share=0.05, epochs=1, bytes_per_row=most) for most in (40.0, 4.0)
+        )
+        assert fine.hinted_ == coarse.hinted_ == 3
+        assert coarse.rest_ < fine.rest_
+        assert coarse.transform(rows, CPU).shape[1] == coarse.hinted_ + coarse.rest_ == len(coarse.steps.levels)
+
+    def test_a_message_keeps_to_its_bytes_and_is_read_as_it_was_meant(self):
+        rows, label = images(2500)
+        hints = publish(label, Hinting(4.0))
+        shop = Guest("shop", Hinted(base="pca", epochs=2, share=0.2), 12, shape=(1, 8, 8), bytes_per_row=3.0)
+        message = shop.learn(rows.reshape(2500, -1), hints=hints)
+        assert message.note.startswith("2 of ")
+        assert message.payload_bytes <= 3.0 * 2500
+        prepared = shop.preparation.transform(Table.of(rows.reshape(2500, -1)))
+        np.testing.assert_array_equal(message.values, shop.learner.steps.rounded(shop.values(prepared)))
+        again = shop.represent(rows[:7].reshape(7, -1))
+        np.testing.assert_array_equal(again.values, message.values[:7])
+
+    def test_without_hints_it_is_the_base_with_as_many_bytes(self):
+        rows, label = hidden_class()
+        learner = fitted(rows, told_of(label), bytes_per_row=0.5, base="auto")
+        assert (learner.hinted_, learner.base_.chosen_.name) == (0, "cells")
+        np.testing.assert_array_equal(learner.steps.low, learner.base_.steps.low)
+        for each in ("transform", "transform_in_layers"):
+            np.testing.assert_array_equal(getattr(learner, each)(rows, CPU), getattr(learner.base_, each)(rows, CPU))
+
+
 @pytest.mark.parametrize("shape", [(12,), (1, 8, 8)])
 @pytest.mark.parametrize("share", [0.5, 1.0])
 class TestContract:
@@ -191,6 +236,7 @@ def test_batches_that_end_with_one_row():
 class TestAround:
     def test_takes_name_and_epochs(self):
         assert (Hinted.around(PCA()).base, Hinted.around(make("autoencoder", epochs=3)).epochs) == ("pca", 3)
+        assert Hinted.around(PCA(), 4.0).bytes_per_row == 4.0
         own = Hinted(share=0.5)
         assert Hinted.around(own) is own
 

@@ -110,3 +110,14 @@ def test_a_row_that_is_far_off_still_has_a_slope():
     np.testing.assert_allclose(raw.grad.numpy(), [[1.0, -1.0]])
     slopes, total = loss.slopes(far, np.array([1]))
     assert (slopes.tolist(), total) == ([[1.0, -1.0]], 200.0)
+
+
+def test_numbers_of_half_the_length_are_summed_in_full():
+    """As a network gives them that is trained in mixed precision."""
+    rng = np.random.default_rng(0)
+    outputs, answers = torch.from_numpy(rng.standard_normal((50, 3))), torch.from_numpy(rng.integers(0, 3, 50))
+    short = outputs.to(torch.bfloat16)
+    loss = HintLoss(matrix(3, 1.0))
+    found = loss.rows(short, answers)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, loss.rows(short.float(), answers))

@@ -244,7 +244,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         return Guest(
             name,
             of_guest(self.learner, name, "auto"),
-            most_values(of_guest(self.dim, name, 8), most),
+            most_values(of_guest(self.dim, name, 8), most, image=self._blocks[name].shape is not None),
             self.bits,
             of_guest(self.epochs, name, None),
             self._blocks[name].shape,

@@ -15,6 +15,8 @@ from torch import nn
 from fedonce.learners.base import epochs_for
 from fedonce.learners.hint_encoder import train
 from fedonce.learners.told import Told
+from fedonce.messages.codecs.budget import beside, within
+from fedonce.messages.codecs.steps import Steps
 from fedonce.training.loop import Rows, apply
 from fedonce.training.networks import mlp
 from fedonce.training.problem import Problem
@@ -30,18 +32,25 @@ MOST_READ = 10_000  # rows that a reader is trained on
 # again. So a message that is as good is now and then taken for a better one, which costs nothing.
 SURE = 2.5
 TRUE_ENOUGH = 0.5  # share of true hints above which each class gets a value
-MOST = 0.625  # the largest share by hints, unless the fewest values need more
+MOST = 0.625  # the largest share by hints, of values and of bytes, unless the fewest values need more
 
 
-def values_by_hints(classes: int, keep: float, dim: int) -> int:
+def values_by_hints(classes: int, keep: float, dim: int, bytes_per_row: float | None = None) -> int:
     """Return how many of an image's values are the encoder's, where hints pay.
 
     It takes as many values as number the classes in bits to tell the classes apart. That is enough where most hints are false.
-    Where most are true, a value for each class but one tells the odds of all (`python -m benchmarks.run hint_values`).
+    Where most are true, a value for each class but one tells the odds of all (`python -m benchmarks.run hint_values`). There are
+    no more of them than bytes, where these are given.
     """
+    room = dim if bytes_per_row is None else max(1, min(dim, int(bytes_per_row)))
     fewest = max(1, math.ceil(math.log2(classes)))
     wanted = classes - 1 if keep > TRUE_ENOUGH else fewest
-    return min(dim, max(fewest, min(wanted, int(MOST * dim))))
+    return min(room, max(fewest, min(wanted, int(MOST * room))))
+
+
+def in_bytes(learnt: Rows, rest: Rows, bytes_per_row: float) -> Steps:
+    """Return the steps on which values lie: those by hints, and beside them the rest, as far as there is room for it."""
+    return beside(learnt, rest, bytes_per_row, MOST if rest.shape[1] else 1.0)
 
 
 @dataclass(frozen=True)
@@ -57,10 +66,13 @@ class Trial:
         Makes an encoder for images of a shape, of so many values.
     training : Training
         How the guest's encoder is trained; that of the trial for half as long.
+    bytes_per_row : float, optional
+        Bytes that a row's values may take; both messages are then rounded as they would be sent.
     """
 
     build: Callable[[tuple[int, ...], int], nn.Module]
     training: Training
+    bytes_per_row: float | None = None
 
     def pays(
         self,
@@ -72,7 +84,7 @@ class Trial:
         rng: np.random.Generator,
         device: torch.device,
     ) -> bool:
-        """Tell whether so many of `dim` values are better by hints than the last of `values`, which vary least."""
+        """Tell whether a message is better in which so many of `dim` values are by hints, instead of the last of `values`."""
         order = rng.permutation(len(rows))
         n_held = min(MOST_HELD, len(rows) // HELD)
         held, kept = order[:n_held], order[n_held:]
@@ -82,8 +94,11 @@ class Trial:
             train(network, rows[kept], told.take(kept), by_hints, shorter, rng)
         read = np.concatenate([held, kept[:MOST_READ]])
         learnt, plain, answers = apply(network, rows[read], device), values[read], told.take(read)
-        sent = np.hstack([learnt, plain[:, : dim - by_hints]])
-        lead = errors_better(*(_read(each, answers, n_held, rng) for each in (plain, sent)))
+        messages = plain, np.hstack([learnt, plain[:, : dim - by_hints]])
+        if (most := self.bytes_per_row) is not None:
+            steps = within(plain, most), in_bytes(learnt, messages[1][:, by_hints:], most)
+            messages = steps[0].rounded(messages[0]), steps[1].rounded(messages[1])
+        lead = errors_better(*(_read(each, answers, n_held, rng) for each in messages))
         logger.info(
             "%d of %d values by hints: %s. The message is better by %.1f standard errors (%g are needed)",
             by_hints,

@@ -19,14 +19,15 @@ from torch import nn
 from fedonce.errors import InputError, parameter_error
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for
 from fedonce.learners.hint_encoder import encoder, train
-from fedonce.learners.hint_trial import Trial, values_by_hints
+from fedonce.learners.hint_trial import Trial, in_bytes, values_by_hints
 from fedonce.learners.names import LEARNERS, Facts
 from fedonce.learners.pca import principal
 from fedonce.learners.told import Told
+from fedonce.messages.codecs.steps import Steps
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch, Training
-from fedonce.training.stored import settings_of
+from fedonce.training.stored import added_later, settings_of
 
 ASKED = 0.5  # of a table's values, that are by hints where this learner is asked for
 LEAST_HINTED = 200  # rows with a hint: with fewer there is nothing to learn from them
@@ -49,6 +50,9 @@ class Hinted(NetworkLearner):
     share : float, optional
         The part of the values that the encoder gets. None: of images as many as it takes to tell classes apart, where a trial on
         rows held back speaks for it; of tables half where this learner is named, and else none.
+    bytes_per_row : float, optional
+        Bytes that a row's values may take in the message, on average: values by hints get the finest steps that are worth their
+        bytes, and the rest share what is left.
     """
 
     name: ClassVar[str] = "hinted"
@@ -60,6 +64,8 @@ class Hinted(NetworkLearner):
     rate: float = 3e-3
     weight_decay: float = 1e-3
     share: float | None = None
+    bytes_per_row: float | None = added_later()
+    steps_: Steps | None = field(default=None, init=False, repr=False)
     hinted_: int = field(default=0, init=False, repr=False)
     rest_: int = field(default=0, init=False, repr=False)
     base_: Learner | None = field(default=None, init=False, repr=False)
@@ -67,7 +73,7 @@ class Hinted(NetworkLearner):
     turn_: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
 
     @classmethod
-    def around(cls, learner: Learner) -> Self:
+    def around(cls, learner: Learner, bytes_per_row: float | None = None) -> Self:
         """Return a learner with hints, the rest of whose values are learnt as by this one."""
         if isinstance(learner, cls):
             return learner
@@ -79,7 +85,7 @@ class Hinted(NetworkLearner):
                 f"its own. Give learner={learner.name!r}.",
                 parameter="learner",
             )
-        return cls(base=learner.name, epochs=epochs)
+        return cls(base=learner.name, epochs=epochs, bytes_per_row=bytes_per_row)
 
     def check(self) -> None:
         """Raise where a setting is out of its range."""
@@ -101,9 +107,13 @@ class Hinted(NetworkLearner):
     ) -> list[Epoch]:
         """Learn from rows, of some of which it is told a class."""
         self.check()
+        # Codes are names, not numbers: an encoder of theirs would memorise each value's hints.
+        used = None if told is None or coded or not self._uses(told, rows) else told
         self.base_ = LEARNERS[self.base]()
+        if used is None and hasattr(self.base_, "bytes_per_row"):
+            self.base_.bytes_per_row = self.bytes_per_row
         history = self.base_.fit(rows, dim, rng, device, **coded_for(self.base_.fit, coded))
-        if self.base_.steps is not None:
+        if self.base_.facts.on_steps or (used and self.base_.steps is not None):
             raise InputError(
                 f"The learner {self.base!r} gives values on steps of its own, beside which there is no room for hints; "
                 "learn by 'auto', 'pca', 'autoencoder', 'nat', 'patches' or 'random'.",
@@ -112,15 +122,37 @@ class Hinted(NetworkLearner):
         values = self.base_.transform(rows, device)
         mean, _, turn, _ = principal(values, values.shape[1])
         self.mean_, self.turn_ = mean, turn
-        self.hinted_, self.network_ = 0, None
-        # Codes are names, not numbers: an encoder of theirs would memorise each value's hints.
-        if told is not None and len(told.hinted) >= LEAST_HINTED and not coded:
-            known = told.hinted
-            self.hinted_ = self._values_for(rows[known], values[known], told.take(known), dim, rng, device)
+        self.hinted_, self.network_, self.steps_ = 0, None, None
+        if used is not None:
+            known = used.hinted
+            self.hinted_ = self._values_for(rows[known], values[known], used.take(known), dim, rng, device)
             if self.hinted_:
-                history = self._train(rows[known], told.take(known), rng, device, progress)
+                history = self._train(rows[known], used.take(known), rng, device, progress)
         self.rest_ = min(dim - self.hinted_, values.shape[1])
+        if self.hinted_ and self.bytes_per_row is not None:
+            self._share_out(self.transform(rows, device), self.bytes_per_row)
         return history
+
+    def _uses(self, told: Told, rows: Rows) -> bool:
+        """Tell whether hints are thought of at all.
+
+        A table's values are worth what they tell together with the host's and other guests' columns, which no guest can try:
+        there, hints are taken where somebody asks for this learner by name (docs/hints.md has the figures).
+        """
+        return len(told.hinted) >= LEAST_HINTED and (rows.ndim == 4 or told.asked or bool(self.share))
+
+    def _share_out(self, values: Rows, bytes_per_row: float) -> None:
+        """Share the bytes of a row out, and leave away those of the rest for which there are none."""
+        steps = in_bytes(values[:, : self.hinted_], values[:, self.hinted_ :], bytes_per_row)
+        # They are in the order in which they vary: what is not told is at the end.
+        self.rest_ = int(np.flatnonzero(np.append(steps.levels[self.hinted_ :], 0) > 0).max(initial=-1)) + 1
+        sent = slice(self.hinted_ + self.rest_)
+        self.steps_ = Steps(steps.low[sent], steps.step[sent], steps.levels[sent])
+
+    @property
+    def steps(self) -> Steps | None:
+        """Those by `bytes_per_row` where some of the values are by hints, else those of the other learner."""
+        return self.steps_ if self.hinted_ or self.base_ is None else self.base_.steps
 
     @property
     def one_scale(self) -> bool:
@@ -133,13 +165,11 @@ class Hinted(NetworkLearner):
         """Return how many of the values are the encoder's; `values` are the base's."""
         if self.share is not None:
             return min(dim, max(1, round(self.share * dim))) if self.share > 0 else 0
-        # A table's values are worth what they tell together with the host's and other guests' columns, which no guest can try:
-        # there, hints are taken where somebody asks for this learner by name (docs/hints.md has the figures).
         if rows.ndim != 4:
-            return max(1, round(ASKED * dim)) if told.asked else 0
-        by_hints = values_by_hints(told.classes, told.keep, dim)
+            return max(1, round(ASKED * dim))
+        by_hints = values_by_hints(told.classes, told.keep, dim, self.bytes_per_row)
         plain = ((values - self.mean_) @ self.turn_.T).astype(np.float32)
-        trial = Trial(self.build, self.training(len(rows)))
+        trial = Trial(self.build, self.training(len(rows)), self.bytes_per_row)
         return by_hints if trial.pays(rows, plain, told, by_hints, dim, rng.spawn(1)[0], device) else 0
 
     def _train(
@@ -169,6 +199,12 @@ class Hinted(NetworkLearner):
         # In float64, rounded once: a row's values do not depend on the rows beside it.
         rest = (self.base_.transform(rows, device) - self.mean_) @ self.turn_[: self.rest_].T
         return np.hstack([super().transform(rows, device), rest]).astype(np.float32)
+
+    def transform_in_layers(self, rows: Rows, device: torch.device) -> Rows:
+        """As the other learner, where none of the values is by hints."""
+        if self.hinted_ or self.base_ is None:
+            return self.transform(rows, device)
+        return self.base_.transform_in_layers(rows, device)
 
     module = Learner.module  # it raises: two learners side by side are no one network
 

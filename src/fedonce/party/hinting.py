@@ -274,7 +274,8 @@ def taken(
             parameter=("hints", "protect" if "protect" in drop else "learner"),
         )
     answers = hints_of(hints, own, mask, naming, agreed, guest.name, guest.run)
-    return Hinted.around(learner), {"told": Told(answers, hints.classes, hints.epsilon, isinstance(learner, Hinted))}
+    around = Hinted.around(learner, guest.bytes_per_row)
+    return around, {"told": Told(answers, hints.classes, hints.epsilon, isinstance(learner, Hinted))}
 
 
 def hints_of(

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+FULL = 4  # bytes of a number that sums of logarithms are precise enough in
+
 
 class Loss(ABC):
     """A loss that is the mean of those of rows, each of which depends on nothing but the row's outputs and its target."""
@@ -99,6 +101,8 @@ class HintLoss(ClosedFormLoss):
     def rows(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each row."""
         # By logarithms: a chance too small to be written would have no slope. Every step of a training asks for the same ones.
+        # Of outputs of half the length, as mixed precision gives, the sums are taken in full.
+        outputs = outputs.float() if outputs.element_size() < FULL else outputs
         place = outputs.device, outputs.dtype
         if place not in self._logarithms:
             self._logarithms[place] = torch.from_numpy(self.told).to(*place).T.log()

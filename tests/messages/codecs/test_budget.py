@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_LEVELS, most_values, shared_out, within
+from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_LEVELS, beside, most_values, shared_out, within, worth
 from fedonce.messages.codecs.coded import coded_by
 
 rng = np.random.default_rng(0)
@@ -87,6 +87,41 @@ def test_a_few_rows_or_constant_ones_fall_on_one_step(rows):
 
 def test_more_values_than_by_default_where_bytes_are_given():
     assert [most_values(dim, given) for dim, given in ((8, None), (8, 1.0), (40, 1.0))] == [8, 16, 40]
+
+
+def test_images_have_two_values_per_byte():
+    assert [most_values(8, given, image=True) for given in (None, 4.0, 16.0, 20.3)] == [8, 16, 32, 41]
+
+
+@pytest.mark.parametrize("kind", ["normal", "columns of falling spread", "flags", "cells", "one column"])
+@pytest.mark.parametrize("bytes_per_row", [0.05, 1.0, 4.0, 16.0])
+def test_values_of_two_kinds_take_no_more_than_they_may_together(kind, bytes_per_row):
+    first, rest = 30 * rng.standard_normal((4000, 4)).astype(np.float32), KINDS[kind](4000).astype(np.float32)
+    steps, values = beside(first, rest, bytes_per_row, 0.6), np.hstack([first, rest])
+    codec = coded_by(steps)
+    written = codec.encode(values)
+    assert written["coded"].nbytes <= bytes_per_row * 4000
+    np.testing.assert_array_equal(codec.decode(written, *values.shape, ValueError), steps.rounded(values))
+
+
+def test_the_first_kind_is_as_fine_as_it_is_worth_and_the_rest_gets_what_is_left():
+    first, rest = (
+        rng.standard_normal((4000, 4)).astype(np.float32),
+        50 * rng.standard_normal((4000, 6)).astype(np.float32),
+    )
+    steps = beside(first, rest, 5.0, 0.6)
+    np.testing.assert_array_equal(steps.step[:4], worth(first).step)
+    few = beside(first, rest, 2.0, 0.6)  # what they are worth is 2.6 bytes
+    assert few.step[0] > steps.step[0]
+    for found, most in ((steps, 5.0), (few, 2.0)):
+        taken = coded_by(found).encode(np.hstack([first, rest]))["coded"].nbytes / 4000
+        assert 0.9 * most < taken <= most
+
+
+def test_nothing_is_left_for_the_rest_where_the_first_kind_may_take_all():
+    first, rest = rng.standard_normal((4000, 4)), rng.standard_normal((4000, 3))
+    assert not beside(first, rest, 0.5, 1.0).levels[4:].any()
+    assert len(beside(first, rest[:, :0], 0.5, 1.0).levels) == 4
 
 
 @pytest.mark.parametrize("total", [0.2, 1.0, 4.0, 100.0])

@@ -17,6 +17,7 @@ from fedonce.messages.codecs.steps import Steps
 
 LEAST_BYTES, MOST_BYTES = 0.05, 1024.0  # per row: less says nothing, more is a table
 MOST_VALUES = 16  # per row, where bytes are given and no larger number of values
+IMAGE_VALUES = 2.0  # per byte, of images: many coarse values tell more than few fine ones (docs/hints.md)
 SAMPLE = 20_000  # rows by which the length is sought
 TRIES = 18
 MOST_LEVELS = 255  # of a column: eight bits per value, as without a limit in bytes
@@ -25,9 +26,11 @@ ROOM = 1.02  # times what a sample takes: the same steps for all rows may take a
 ENOUGH = 0.001  # share of the variance that may be lost: finer steps tell hardly more, and are not taken
 
 
-def most_values(dim: int, bytes_per_row: float | None) -> int:
+def most_values(dim: int, bytes_per_row: float | None, image: bool = False) -> int:
     """Return how many values per row there may be: `dim`, which need not be thought of where bytes are given."""
-    return dim if bytes_per_row is None else max(dim, MOST_VALUES)
+    if bytes_per_row is None:
+        return dim
+    return max(dim, MOST_VALUES, round(IMAGE_VALUES * bytes_per_row) if image else 0)
 
 
 def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -> Steps:
@@ -59,6 +62,26 @@ def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -
 def worth(values: NDArray[Any]) -> Steps:
     """Return the finest steps that are worth their bytes, eight bits per value at most: for values of one scale."""
     return _steps(values, _finest(values, ENOUGH) or 1.0)
+
+
+def beside(first: NDArray[Any], rest: NDArray[Any], bytes_per_row: float, most: float) -> Steps:
+    """Return steps for values of two kinds, side by side, that take no more than so many bytes together.
+
+    The first kind gets the finest steps that are worth their bytes, as far as they take no more than a share `most` of them; the
+    rest get what is left.
+    """
+    own = worth(first)
+    if _taken(first, own) > most * bytes_per_row:
+        own = within(first, most * bytes_per_row)
+    values, left = np.hstack([first, rest]), bytes_per_row - _taken(first, own)
+    while True:
+        others = within(rest, max(left, 0.0))
+        pairs = (own.low, others.low), (own.step, others.step), (own.levels, others.levels)
+        joined = Steps(np.concatenate(pairs[0]), np.concatenate(pairs[1]), np.concatenate(pairs[2]))
+        # Tables of both kinds together may take a little more than each kind promised.
+        if left <= 0 or _taken(values, joined) <= bytes_per_row:
+            return joined
+        left -= 0.02 * bytes_per_row
 
 
 def shared_out(parts: Sequence[NDArray[Any]], rows: Sequence[int], bytes_total: float) -> list[float]:
@@ -106,5 +129,12 @@ def _steps(values: NDArray[Any], step: float) -> Steps:
 
 
 def _size(values: NDArray[Any], step: float, rows: int) -> float:
-    steps = _steps(values, step)
+    return _estimated(values, _steps(values, step), rows)
+
+
+def _taken(values: NDArray[Any], steps: Steps) -> float:
+    return _estimated(values, steps, len(values)) / len(values)
+
+
+def _estimated(values: NDArray[Any], steps: Steps, rows: int) -> float:
     return estimate(steps.encode(values), steps.levels.tolist(), rows)

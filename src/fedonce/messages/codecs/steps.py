@@ -59,6 +59,11 @@ class Steps:
         values += self.low[entry]
         return values
 
+    def rounded(self, values: NDArray[Any]) -> NDArray[np.float32]:
+        """Return what is read of values that were written: the nearest step of each."""
+        codes = self.encode(values)
+        return np.column_stack([self.decode(codes[:, column], column) for column in range(codes.shape[1])])
+
     def columns(self, dim: int) -> tuple[list[int], list[list[int]]]:
         """Return the largest integer of each of `dim` columns, and which columns belong together."""
         levels = np.broadcast_to(self.levels, dim).tolist()
