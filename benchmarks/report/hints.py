@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.report.figures import Line, by_data, look, mean_cell, message_bytes, order, pick, results, table, title
 
 OURS = "FedOnce (estimator)"
-USUAL = 16  # values of a message
+USUAL = 16  # bytes per row of most messages, and values of those that were measured before
 OTHERS = {"Solo": "Solo (estimator)", "SplitNN": "SplitNN", "Combine": "Combine (estimator)"}
 
 
@@ -26,8 +27,8 @@ def _rows(group: Sequence[Line], epsilons: Sequence[float]) -> list[list[str]]:
     ours = pick(group, method=OURS)
     usual = [line for line in ours if is_usual(line)]
     rows = [_row(group, usual, epsilons, [pick(group, method=method) for method in OTHERS.values()])]
-    for dim, members in sorted({_size(line) for line in ours if not is_usual(line)}, reverse=True):
-        runs = [line for line in ours if _size(line) == (dim, members)]
+    for size in sorted({_size(line) for line in ours if not is_usual(line)}, reverse=True):
+        runs = [line for line in ours if _size(line) == size]
         rows.append(_row(group, runs, epsilons, [[] for _ in OTHERS]))
     return rows
 
@@ -36,9 +37,7 @@ def _row(
     group: Sequence[Line], ours: Sequence[Line], epsilons: Sequence[float], others: Sequence[Sequence[Line]]
 ) -> list[str]:
     runs = [[line for line in ours if look(line, "hints") == each] for each in (None, *epsilons)]
-    sent = f"{look(ours[0], 'dim')} x {look(ours[0], 'bits')} bits" if ours else "-"
-    if ours and (members := _size(ours[0])[1]) > 1:
-        sent += f", {members} host networks"
+    sent = _size(ours[0]).text(look(ours[0], "bits")) if ours else "-"
     return [title(group[0]), sent, *(_cell(each) for each in (*runs, *others))]
 
 
@@ -46,20 +45,33 @@ def _cell(runs: Sequence[Line]) -> str:
     return f"{mean_cell(runs)} ({len(runs)})" if runs else "-"
 
 
-def _size(line: Line) -> tuple[int, int]:
-    """Return a message's values, and the networks of the host."""
-    return look(line, "dim"), look(line, "members") or 1
+class _Size(NamedTuple):
+    """How large a message may be, in bytes per row or by its values, and how many networks the host has."""
+
+    bytes_per_row: float
+    dim: int
+    members: int
+
+    def text(self, bits: int | None) -> str:
+        """Say it."""
+        sent = f"{self.bytes_per_row:g} bytes" if self.bytes_per_row else f"{self.dim} x {bits} bits"
+        return sent + (f", {self.members} host networks" if self.members > 1 else "")
+
+
+def _size(line: Line) -> _Size:
+    return _Size(look(line, "bytes_per_row") or 0, look(line, "dim") or 0, look(line, "members") or 1)
 
 
 def is_usual(line: Line) -> bool:
-    """Tell whether a run has what most have: messages of 16 values, and one host network."""
-    return _size(line) == (USUAL, 1)
+    """Tell whether a run has what is compared with other methods: messages of 16 bytes per row, and one host network."""
+    size = _size(line)
+    return size.bytes_per_row == USUAL and size.members == 1
 
 
 def with_large_networks(lines: Iterable[Line], data: str) -> list[Line]:
     """Return our runs on images that have the larger networks, one at the host, with hints and without."""
     ours = pick(list(lines), method=OURS, data=data)
-    return [line for line in ours if look(line, "recipe") == "large" and _size(line)[1] == 1]
+    return [line for line in ours if look(line, "recipe") == "large" and _size(line).members == 1]
 
 
 def curves(lines: Sequence[Line], counted: str = "bytes") -> dict[float | None, list[tuple[float, float]]]:
@@ -70,10 +82,9 @@ def curves(lines: Sequence[Line], counted: str = "bytes") -> dict[float | None, 
     found = {}
     for epsilon in (None, *order(lines, "hints")):
         runs = [line for line in lines if look(line, "hints") == epsilon]
-        sizes = [pick(runs, dim=dim) for dim in order(runs, "dim")]
-        found[epsilon] = [
-            (message_bytes(each, counted), float(np.mean([line["value"] for line in each]))) for each in sizes
-        ]
+        by_size = [[line for line in runs if _size(line) == size] for size in {_size(line): 0 for line in runs}]
+        points = [(message_bytes(each, counted), float(np.mean([line["value"] for line in each]))) for each in by_size]
+        found[epsilon] = sorted(points)
     return {epsilon: curve for epsilon, curve in found.items() if curve}
 
 

@@ -30,9 +30,10 @@ def test_mostly_true_hints_get_a_value_for_each_class_but_one_as_far_as_there_is
     assert values_by_hints(classes, 0.86, dim) == values
 
 
+@pytest.mark.parametrize("keep", [0.23, 0.86])
 @pytest.mark.parametrize(("most", "values"), [(16.0, 9), (8.5, 5), (4.0, 4), (2.5, 2), (0.3, 1)])
-def test_there_are_no_more_of_them_than_bytes(most, values):
-    assert values_by_hints(10, 0.86, 32, most) == values
+def test_where_bytes_are_given_there_is_room_for_all_but_no_more_of_them_than_bytes(keep, most, values):
+    assert values_by_hints(10, keep, 32, most) == values
 
 
 @pytest.mark.parametrize("errors", [-9, 0, 1.5, 4])

@@ -38,13 +38,13 @@ MOST = 0.625  # the largest share by hints, of values and of bytes, unless the f
 def values_by_hints(classes: int, keep: float, dim: int, bytes_per_row: float | None = None) -> int:
     """Return how many of an image's values are the encoder's, where hints pay.
 
-    It takes as many values as number the classes in bits to tell the classes apart. That is enough where most hints are false.
-    Where most are true, a value for each class but one tells the odds of all (`python -m benchmarks.run hint_values`). There are
-    no more of them than bytes, where these are given.
+    A value for each class but one tells the odds of all. Where bytes are given, that many are best: other values are rounded
+    for them, and not given up. Where other values make room, and most hints are false, it is as many as number the classes in
+    bits, which tell them apart (`python -m benchmarks.run hint_values`).
     """
     room = dim if bytes_per_row is None else max(1, min(dim, int(bytes_per_row)))
     fewest = max(1, math.ceil(math.log2(classes)))
-    wanted = classes - 1 if keep > TRUE_ENOUGH else fewest
+    wanted = classes - 1 if bytes_per_row is not None or keep > TRUE_ENOUGH else fewest
     return min(room, max(fewest, min(wanted, int(MOST * room))))
 
 

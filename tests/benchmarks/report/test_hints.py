@@ -21,7 +21,15 @@ def line(value, method=hints.OURS, seed=0, **config):
         "metric": "accuracy",
         "parties": 4,
         "complete": True,
+        "rows": 10,
+        "bytes": 30 * (4 if config.get("dim") == 4 else 13),
     }
+
+
+def in_bytes(value, most, **config):
+    found = line(value, bytes_per_row=most, **config)
+    del found["config"]["dim"]
+    return found | {"bytes": 30 * most}
 
 
 @pytest.fixture
@@ -34,6 +42,9 @@ def stored(monkeypatch):
             line(98.9, hints=2, members=3),
             line(97.5, hints=2, dim=4),
             line(99.0, "SplitNN"),
+            in_bytes(98.1, 16),
+            in_bytes(99.1, 16, hints=2),
+            in_bytes(98.2, 8, hints=2),
         ],
         "hint_values": [
             line(98.0),
@@ -51,8 +62,10 @@ def test_a_row_for_each_size_of_message_the_usual_one_beside_other_methods(store
     head, _, *rows = hints.section().splitlines()
     assert head == "| data (parties) | message | no hints | label epsilon 2 | Solo | SplitNN | Combine |"
     assert rows == [
-        "| MNIST (4) | 16 x 8 bits | 98.00 (1) | 98.60 ± 0.10 (2) | - | 99.00 (1) | - |",
+        "| MNIST (4) | 16 bytes | 98.10 (1) | 99.10 (1) | - | 99.00 (1) | - |",
+        "| MNIST (4) | 8 bytes | - | 98.20 (1) | - | - | - |",
         "| MNIST (4) | 16 x 8 bits, 3 host networks | - | 98.90 (1) | - | - | - |",
+        "| MNIST (4) | 16 x 8 bits | 98.00 (1) | 98.60 ± 0.10 (2) | - | - | - |",
         "| MNIST (4) | 4 x 8 bits | - | 97.50 (1) | - | - | - |",
     ]
 
@@ -65,4 +78,8 @@ def test_values_by_hints_are_compared_with_none_on_the_same_rows(stored):
 
 def test_curves_have_one_host_network(stored):
     found = hints.with_large_networks(hints.results("hints"), "mnist")
-    assert sorted(each["value"] for each in found) == [97.5, 98.0, 98.5, 98.7]
+    assert sorted(each["value"] for each in found) == [97.5, 98.0, 98.1, 98.2, 98.5, 98.7, 99.1]
+    assert hints.curves(found) == {
+        None: [(13.0, 98.0), (16.0, 98.1)],
+        2: [(4.0, 97.5), (8.0, 98.2), (13.0, pytest.approx(98.6)), (16.0, 99.1)],
+    }
