@@ -47,11 +47,12 @@ def files_lines() -> list[str]:
 
 
 def convolutions_table() -> str:
-    """Return what the layout of weights and kept memory are worth to a step of `cnn3`."""
-    rows = ["| images | channels last, over channels first | memory kept, over given back |", "|---|---|---|"]
+    """Return what the layout of weights, kept memory and half the precision are worth to a step of `cnn3`."""
+    head = "| images | channels last, over channels first | memory kept, over given back | bfloat16, over float32 |"
+    rows = [head, "|---|---|---|---|"]
     for row in _stored("convolutions_speed"):
-        ratios = (row["channels_last_over_first"], row["memory_kept_over_given_back"])
-        rows.append(f"| {row['images']} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
+        kinds = ("channels_last_over_first", "memory_kept_over_given_back", "bfloat16_over_float32")
+        rows.append(f"| {row['images']} | " + " | ".join(f"{row[kind]:.2f}" for kind in kinds) + " |")
     return "\n".join(rows)
 
 

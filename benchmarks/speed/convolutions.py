@@ -1,11 +1,12 @@
-"""How long a step of the network `cnn3` takes: with channels last in memory, as it is made, and with memory that is kept.
+"""How long a step of the network `cnn3` takes: channels last in memory, as it is made; memory that is kept; half the precision.
 
     python -m benchmarks.speed.convolutions [--batch 256 --steps 20]
 
 One thread. Channels last are compared with channels first, by steps that take turns. Kept memory: glibc gives large blocks back
 to the system when they are freed, and gets them again, page by page, in the next step; `KEEP` tells it not to. A program
-is told so before it starts, so these are compared by processes that take turns. What else the machine does falls on both sides;
-the ratio is what counts.
+is told so before it starts, so these are compared by processes that take turns. Half the precision is torch's autocast to
+bfloat16, by steps that take turns; it pays on a processor with instructions for such numbers. What else the machine does falls
+on both sides; the ratio is what counts.
 """
 
 from __future__ import annotations
@@ -55,6 +56,16 @@ def step(network: nn.Module, images: torch.Tensor) -> Callable[[], None]:
     return run
 
 
+def in_bfloat16(run: Callable[[], None]) -> Callable[[], None]:
+    """Let a step multiply in numbers of half the length."""
+
+    def shorter() -> None:
+        with store.mixed_precision(True):
+            run()
+
+    return shorter
+
+
 def seconds(steps: list[Callable[[], None]], count: int) -> list[float]:
     """Return the CPU seconds of each kind, in turns, after two to warm up."""
     taken = [0.0] * len(steps)
@@ -102,11 +113,14 @@ def main() -> None:
         images = torch.randn(given.batch, *shape)
         last, first = cnn3(shape, 10), channels_first(cnn3(shape, 10))
         new, old = seconds([step(last, images), step(first, images)], given.steps)
+        usual = step(last, images)
+        half, full = seconds([in_bfloat16(usual), usual], given.steps)
         rows.append(
             {
                 "images": name,
                 "batch": given.batch,
                 "channels_last_over_first": round(new / old, 3),
+                "bfloat16_over_float32": round(half / full, 3),
                 "memory_kept_over_given_back": round(kept_over_given_back(name, given.batch, given.steps), 3),
             }
         )

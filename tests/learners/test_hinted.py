@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -169,6 +170,57 @@ class TestBytesPerRow:
         np.testing.assert_array_equal(learner.steps.low, learner.base_.steps.low)
         for each in ("transform", "transform_in_layers"):
             np.testing.assert_array_equal(getattr(learner, each)(rows, CPU), getattr(learner.base_, each)(rows, CPU))
+
+    @pytest.mark.parametrize(("most", "values"), [(0.05, 1), (2.0, 1), (16.0, 1)])
+    def test_of_a_table_with_two_classes_one_value_is_enough(self, most, values):
+        rows, label = hidden_class()
+        told = replace(told_of(label), asked=True)
+        assert fitted(rows, told, 16, epochs=1, bytes_per_row=most).hinted_ == values
+
+    def test_those_of_the_learner_it_is_put_around(self):
+        X, y = make_table(300)
+        hints = publish(y > np.median(y), Hinting(2.0))
+        message = Guest("shop", PCA(bytes_per_row=1.0), 5, shape=None).learn(X, hints=hints)
+        assert message.payload_bytes <= 300
+
+
+class TestWithoutHints:
+    """It learns as the learner of the rest would, in all respects."""
+
+    def test_as_long_and_in_as_many_bytes(self):
+        learner = Hinted(base="autoencoder", epochs=2).without_hints()
+        assert (learner.name, learner.epochs) == ("autoencoder", 2)
+        assert Hinted(base="auto", bytes_per_row=0.5).without_hints().bytes_per_row == 0.5
+
+    def test_epochs_are_those_that_were_asked_for_where_hints_are_of_no_use(self):
+        X, y = make_table(300)
+        guest = Guest("shop", "autoencoder", 3, epochs=2)
+        guest.learn(X, hints=publish(y > np.median(y), Hinting(2.0)))
+        assert len(guest.history) == 2
+
+    def test_a_share_of_none_takes_the_bytes_of_the_base(self):
+        rows, label = hidden_class()
+        learner = fitted(rows, told_of(label), bytes_per_row=0.5, base="auto", share=0.0)
+        assert learner.base_.chosen_.name == "cells"
+
+    def test_few_rows_are_learnt_kept_and_read_again(self, tmp_path):
+        X, _ = make_table(5)
+        guest = Guest("shop", "random", 8)
+        guest.learn(X, hints=publish(np.arange(5) > 2, Hinting(2.0)))
+        guest.save(tmp_path / "shop")
+        again = Guest.load(tmp_path / "shop")
+        np.testing.assert_array_equal(again.represent(X).values, guest.represent(X).values)
+
+    def test_a_guest_that_did_not_ask_for_it_learns_as_it_did_when_it_comes_from_disk(self, tmp_path, recwarn):
+        X, y = make_table(300)
+        hints = publish(y > np.median(y), Hinting(2.0))
+        guest = Guest("shop", "pca", 4)
+        notes = [guest.learn(X, hints=hints).note]
+        guest.save(tmp_path / "shop")
+        again = Guest.load(tmp_path / "shop")
+        notes += [again.learn(X, hints=hints).note, again.learn(X).note]
+        assert notes == ["0 of 4 values by hints"] * 2 + [""]
+        assert not recwarn.list
 
 
 @pytest.mark.parametrize("shape", [(12,), (1, 8, 8)])

@@ -53,6 +53,8 @@ class Hinted(NetworkLearner):
     bytes_per_row : float, optional
         Bytes that a row's values may take in the message, on average: values by hints get the finest steps that are worth their
         bytes, and the rest share what is left.
+    asked : bool, optional
+        False: it was taken because there are hints, and not by its name; tables then use none.
     """
 
     name: ClassVar[str] = "hinted"
@@ -65,6 +67,7 @@ class Hinted(NetworkLearner):
     weight_decay: float = 1e-3
     share: float | None = None
     bytes_per_row: float | None = added_later()
+    asked: bool | None = added_later()
     steps_: Steps | None = field(default=None, init=False, repr=False)
     hinted_: int = field(default=0, init=False, repr=False)
     rest_: int = field(default=0, init=False, repr=False)
@@ -78,14 +81,15 @@ class Hinted(NetworkLearner):
         if isinstance(learner, cls):
             return learner
         fresh, own = (settings_of(each, "The learner") for each in (LEARNERS[learner.name](), learner))
-        epochs = own.get("epochs")
+        epochs, most = own.get("epochs"), own.get("bytes_per_row")
         if any(own[name] != fresh.get(name) for name in own if name not in ("epochs", "bytes_per_row")):
             raise InputError(
                 f"With hints, the learner of the other values is taken by its name alone; this {learner.name!r} has settings of "
                 f"its own. Give learner={learner.name!r}.",
                 parameter="learner",
             )
-        return cls(base=learner.name, epochs=epochs, bytes_per_row=bytes_per_row)
+        bytes_per_row = most if bytes_per_row is None else bytes_per_row
+        return cls(base=learner.name, epochs=epochs, bytes_per_row=bytes_per_row, asked=False)
 
     def check(self) -> None:
         """Raise where a setting is out of its range."""
@@ -109,9 +113,9 @@ class Hinted(NetworkLearner):
         self.check()
         # Codes are names, not numbers: an encoder of theirs would memorise each value's hints.
         used = None if told is None or coded or not self._uses(told, rows) else told
-        self.base_ = LEARNERS[self.base]()
-        if used is None and hasattr(self.base_, "bytes_per_row"):
-            self.base_.bytes_per_row = self.bytes_per_row
+        self.base_ = self.without_hints()
+        if used is not None and hasattr(self.base_, "bytes_per_row"):
+            self.base_.bytes_per_row = None  # its values are rounded beside those by hints
         history = self.base_.fit(rows, dim, rng, device, **coded_for(self.base_.fit, coded))
         if self.base_.facts.on_steps or (used and self.base_.steps is not None):
             raise InputError(
@@ -128,10 +132,18 @@ class Hinted(NetworkLearner):
             self.hinted_ = self._values_for(rows[known], values[known], used.take(known), dim, rng, device)
             if self.hinted_:
                 history = self._train(rows[known], used.take(known), rng, device, progress)
-        self.rest_ = min(dim - self.hinted_, values.shape[1])
+        self.rest_ = min(dim - self.hinted_, len(turn) if self.hinted_ else values.shape[1])
         if self.hinted_ and self.bytes_per_row is not None:
             self._share_out(self.transform(rows, device), self.bytes_per_row)
         return history
+
+    def without_hints(self) -> Learner:
+        """Return the learner of the rest, which learns alone where there are no hints."""
+        base: Learner = LEARNERS[self.base]()
+        for name, value in (("epochs", self.epochs), ("bytes_per_row", self.bytes_per_row)):
+            if value is not None and hasattr(base, name):
+                setattr(base, name, value)
+        return base
 
     def _uses(self, told: Told, rows: Rows) -> bool:
         """Tell whether hints are thought of at all.
@@ -139,7 +151,9 @@ class Hinted(NetworkLearner):
         A table's values are worth what they tell together with the host's and other guests' columns, which no guest can try:
         there, hints are taken where somebody asks for this learner by name (docs/hints.md has the figures).
         """
-        return len(told.hinted) >= LEAST_HINTED and (rows.ndim == 4 or told.asked or bool(self.share))
+        if self.share is not None:
+            return self.share > 0 and len(told.hinted) >= LEAST_HINTED
+        return len(told.hinted) >= LEAST_HINTED and (rows.ndim == 4 or told.asked)
 
     def _share_out(self, values: Rows, bytes_per_row: float) -> None:
         """Share the bytes of a row out, and leave away those of the rest for which there are none."""
@@ -147,7 +161,8 @@ class Hinted(NetworkLearner):
         # They are in the order in which they vary: what is not told is at the end.
         self.rest_ = int(np.flatnonzero(np.append(steps.levels[self.hinted_ :], 0) > 0).max(initial=-1)) + 1
         sent = slice(self.hinted_ + self.rest_)
-        self.steps_ = Steps(steps.low[sent], steps.step[sent], steps.levels[sent])
+        kinds = None if steps.groups is None else steps.groups[sent]
+        self.steps_ = Steps(steps.low[sent], steps.step[sent], steps.levels[sent], kinds)
 
     @property
     def steps(self) -> Steps | None:
@@ -164,10 +179,11 @@ class Hinted(NetworkLearner):
     ) -> int:
         """Return how many of the values are the encoder's; `values` are the base's."""
         if self.share is not None:
-            return min(dim, max(1, round(self.share * dim))) if self.share > 0 else 0
-        if rows.ndim != 4:
-            return max(1, round(ASKED * dim))
+            return min(dim, max(1, round(self.share * dim)))
         by_hints = values_by_hints(told.classes, told.keep, dim, self.bytes_per_row)
+        if rows.ndim != 4:
+            half = max(1, round(ASKED * dim))
+            return half if self.bytes_per_row is None else min(half, by_hints)
         plain = ((values - self.mean_) @ self.turn_.T).astype(np.float32)
         trial = Trial(self.build, self.training(len(rows)), self.bytes_per_row)
         return by_hints if trial.pays(rows, plain, told, by_hints, dim, rng.spawn(1)[0], device) else 0
@@ -219,7 +235,8 @@ class Hinted(NetworkLearner):
         """Take them back."""
         self.hinted_, self.rest_ = int(tensors["hinted"]), int(tensors["rest"])
         self.mean_, self.turn_ = (tensors[name].astype(np.float64) for name in ("mean", "turn"))
-        if self.turn_.ndim != 2 or self.turn_.shape[1:] != self.mean_.shape or not 0 <= self.rest_ <= len(self.turn_):
+        fits = self.turn_.ndim == 2 and self.turn_.shape[1:] == self.mean_.shape
+        if not fits or self.rest_ < 0 or (self.hinted_ and self.rest_ > len(self.turn_)):
             raise ValueError("its values do not go together")
         self.base_ = LEARNERS[self.base]()
         self.base_.restore({name[5:]: value for name, value in tensors.items() if name.startswith("base.")})

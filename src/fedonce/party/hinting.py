@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from fedonce.data.table import as_text
 from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
 from fedonce.learners.hinted import Hinted
-from fedonce.learners.names import LEARNERS
 from fedonce.learners.told import Told
 from fedonce.messages.envelope import is_name
 from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints, is_label
@@ -249,10 +248,12 @@ def taken(
     agreed: AgreedRows | None,
 ) -> tuple[Learner, dict[str, Any]]:
     """Return the learner of a guest that may have hints, and what its `fit` is told beside the rows."""
+    asked = isinstance(learner, Hinted) and learner.asked is not False
     if hints is None and isinstance(learner, Hinted):  # one that learnt with hints before may have none now
-        text = f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints)."
-        warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=4)
-        return LEARNERS[learner.base](), {}
+        if asked:
+            text = f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints)."
+            warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=4)
+        return learner.without_hints(), {}
     if hints is None:
         return learner, {}
     if not isinstance(hints, Hints):
@@ -275,7 +276,7 @@ def taken(
         )
     answers = hints_of(hints, own, mask, naming, agreed, guest.name, guest.run)
     around = Hinted.around(learner, guest.bytes_per_row)
-    return around, {"told": Told(answers, hints.classes, hints.epsilon, isinstance(learner, Hinted))}
+    return around, {"told": Told(answers, hints.classes, hints.epsilon, asked)}
 
 
 def hints_of(

@@ -67,21 +67,15 @@ def worth(values: NDArray[Any]) -> Steps:
 def beside(first: NDArray[Any], rest: NDArray[Any], bytes_per_row: float, most: float) -> Steps:
     """Return steps for values of two kinds, side by side, that take no more than so many bytes together.
 
-    The first kind gets the finest steps that are worth their bytes, as far as they take no more than a share `most` of them; the
-    rest get what is left.
+    The first kind gets the finest steps that are worth their bytes, as far as they take no more than a share `most` of them, or
+    than the rest leaves; the rest gets what is left.
     """
-    own = worth(first)
-    if _taken(first, own) > most * bytes_per_row:
-        own = within(first, most * bytes_per_row)
-    values, left = np.hstack([first, rest]), bytes_per_row - _taken(first, own)
-    while True:
-        others = within(rest, max(left, 0.0))
-        pairs = (own.low, others.low), (own.step, others.step), (own.levels, others.levels)
-        joined = Steps(np.concatenate(pairs[0]), np.concatenate(pairs[1]), np.concatenate(pairs[2]))
-        # Tables of both kinds together may take a little more than each kind promised.
-        if left <= 0 or _taken(values, joined) <= bytes_per_row:
-            return joined
-        left -= 0.02 * bytes_per_row
+    own = within(first, most * bytes_per_row)
+    others = within(rest, max(0.0, bytes_per_row - _taken(first, own)))
+    own = within(first, max(most * bytes_per_row, bytes_per_row - _taken(rest, others)))
+    low, step, levels = ((own.low, others.low), (own.step, others.step), (own.levels, others.levels))
+    kinds = np.repeat(np.arange(2, dtype=np.uint16), [len(own.low), len(others.low)])
+    return Steps(np.concatenate(low), np.concatenate(step), np.concatenate(levels), kinds)
 
 
 def shared_out(parts: Sequence[NDArray[Any]], rows: Sequence[int], bytes_total: float) -> list[float]:
