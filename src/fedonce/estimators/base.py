@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +26,7 @@ from fedonce.estimators.weights import weights_of
 from fedonce.hostmodels import HostModel
 from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import Learner
+from fedonce.learners.hinted import LEAST_HINTED
 from fedonce.messages.codecs.budget import most_values
 from fedonce.messages.hints import Hints
 from fedonce.messages.traffic import Traffic
@@ -191,7 +193,8 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         if hints is not None and all(message.note.startswith("0 of ") for message in fitted.representations.values()):
             text = (
                 f"No guest had use for the hints at {hints.label!r}, which were told with epsilon {hints.epsilon:g}: tables use "
-                "them where learner='hinted', images (fedonce.Pixels, fedonce.tiles) where a trial finds them better."
+                "them where learner='hinted', images (fedonce.Pixels, fedonce.tiles) where a trial finds them better, and nobody "
+                f"who has fewer than {LEAST_HINTED}."
             )
             warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=3)
         local = {guest: message.local_epsilon for guest, message in fitted.representations.items()}
@@ -244,7 +247,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         return Guest(
             name,
             of_guest(self.learner, name, "auto"),
-            most_values(of_guest(self.dim, name, 8), most, image=self._blocks[name].shape is not None),
+            most_values(of_guest(self.dim, name, 8), most, prod(self._blocks[name].shape or (0,))),
             self.bits,
             of_guest(self.epochs, name, None),
             self._blocks[name].shape,

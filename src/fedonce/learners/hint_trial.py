@@ -38,14 +38,15 @@ MOST = 0.625  # the largest share by hints, of values and of bytes, unless the f
 def values_by_hints(classes: int, keep: float, dim: int, bytes_per_row: float | None = None) -> int:
     """Return how many of an image's values are the encoder's, where hints pay.
 
-    A value for each class but one tells the odds of all. Where bytes are given, that many are best: other values are rounded
-    for them, and not given up. Where other values make room, and most hints are false, it is as many as number the classes in
-    bits, which tell them apart (`python -m benchmarks.run hint_values`).
+    A value for each class but one tells the odds of all. Where bytes are given, that many are best, though no more than bytes:
+    other values are rounded for them, and not given up. Where other values make room, and most hints are false, it is as many
+    as number the classes in bits, which tell them apart (`python -m benchmarks.run hint_values`).
     """
-    room = dim if bytes_per_row is None else max(1, min(dim, int(bytes_per_row)))
+    if bytes_per_row is not None:
+        return min(dim, classes - 1, max(1, int(bytes_per_row)))
     fewest = max(1, math.ceil(math.log2(classes)))
-    wanted = classes - 1 if bytes_per_row is not None or keep > TRUE_ENOUGH else fewest
-    return min(room, max(fewest, min(wanted, int(MOST * room))))
+    wanted = classes - 1 if keep > TRUE_ENOUGH else fewest
+    return min(dim, max(fewest, min(wanted, int(MOST * dim))))
 
 
 def in_bytes(learnt: Rows, rest: Rows, bytes_per_row: float) -> Steps:
@@ -94,9 +95,10 @@ class Trial:
             train(network, rows[kept], told.take(kept), by_hints, shorter, rng)
         read = np.concatenate([held, kept[:MOST_READ]])
         learnt, plain, answers = apply(network, rows[read], device), values[read], told.take(read)
-        messages = plain, np.hstack([learnt, plain[:, : dim - by_hints]])
+        rest = plain[:, : dim - by_hints]
+        messages = plain, np.hstack([learnt, rest])
         if (most := self.bytes_per_row) is not None:
-            steps = within(plain, most), in_bytes(learnt, messages[1][:, by_hints:], most)
+            steps = within(plain, most), in_bytes(learnt, rest, most)
             messages = steps[0].rounded(messages[0]), steps[1].rounded(messages[1])
         lead = errors_better(*(_read(each, answers, n_held, rng) for each in messages))
         logger.info(

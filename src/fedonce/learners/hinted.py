@@ -7,6 +7,8 @@ are the encoder's, and none where a trial on rows held back does not show that t
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -16,13 +18,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from fedonce.data.preparation.categories import Coding
 from fedonce.errors import InputError, parameter_error
-from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for
+from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for, progress_for
 from fedonce.learners.hint_encoder import encoder, train
 from fedonce.learners.hint_trial import Trial, in_bytes, values_by_hints
 from fedonce.learners.names import LEARNERS, Facts
 from fedonce.learners.pca import principal
 from fedonce.learners.told import Told
+from fedonce.messages.codecs.budget import MOST_BYTES
 from fedonce.messages.codecs.steps import Steps
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
@@ -53,8 +57,6 @@ class Hinted(NetworkLearner):
     bytes_per_row : float, optional
         Bytes that a row's values may take in the message, on average: values by hints get the finest steps that are worth their
         bytes, and the rest share what is left.
-    asked : bool, optional
-        False: it was taken because there are hints, and not by its name; tables then use none.
     """
 
     name: ClassVar[str] = "hinted"
@@ -67,7 +69,6 @@ class Hinted(NetworkLearner):
     weight_decay: float = 1e-3
     share: float | None = None
     bytes_per_row: float | None = added_later()
-    asked: bool | None = added_later()
     steps_: Steps | None = field(default=None, init=False, repr=False)
     hinted_: int = field(default=0, init=False, repr=False)
     rest_: int = field(default=0, init=False, repr=False)
@@ -79,6 +80,7 @@ class Hinted(NetworkLearner):
     def around(cls, learner: Learner, bytes_per_row: float | None = None) -> Self:
         """Return a learner with hints, the rest of whose values are learnt as by this one."""
         if isinstance(learner, cls):
+            learner.bytes_per_row = bytes_per_row if learner.bytes_per_row is None else learner.bytes_per_row
             return learner
         fresh, own = (settings_of(each, "The learner") for each in (LEARNERS[learner.name](), learner))
         epochs, most = own.get("epochs"), own.get("bytes_per_row")
@@ -89,15 +91,25 @@ class Hinted(NetworkLearner):
                 parameter="learner",
             )
         bytes_per_row = most if bytes_per_row is None else bytes_per_row
-        return cls(base=learner.name, epochs=epochs, bytes_per_row=bytes_per_row, asked=False)
+        return cls(base=learner.name, epochs=epochs, bytes_per_row=bytes_per_row)
 
     def check(self) -> None:
         """Raise where a setting is out of its range."""
-        number = isinstance(self.share, int | float) and not isinstance(self.share, bool)
-        if self.share is not None and not (number and 0 <= self.share <= 1):
-            raise parameter_error("the learner 'hinted'", "share", "a number from 0 to 1, or None", self.share)
+        for name, least, most, wanted in (
+            ("share", 0, 1, "a number from 0 to 1"),
+            ("bytes_per_row", 1e-9, math.inf, "a number above 0"),
+        ):
+            value = getattr(self, name)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (number and least <= value <= most):
+                raise parameter_error("the learner 'hinted'", name, f"{wanted}, or None", value)
         if self.base not in LEARNERS or self.base == self.name:
             raise parameter_error("the learner 'hinted'", "base", "the name of another learner", self.base)
+
+    @property
+    def coding(self) -> Coding | None:  # type: ignore[override]
+        """As the other learner."""
+        return LEARNERS[self.base].coding if self.base in LEARNERS else None
 
     def fit(
         self,
@@ -111,34 +123,59 @@ class Hinted(NetworkLearner):
     ) -> list[Epoch]:
         """Learn from rows, of some of which it is told a class."""
         self.check()
-        # Codes are names, not numbers: an encoder of theirs would memorise each value's hints.
-        used = None if told is None or coded or not self._uses(told, rows) else told
-        self.base_ = self.without_hints()
-        if used is not None and hasattr(self.base_, "bytes_per_row"):
-            self.base_.bytes_per_row = None  # its values are rounded beside those by hints
-        history = self.base_.fit(rows, dim, rng, device, **coded_for(self.base_.fit, coded))
-        if self.base_.facts.on_steps or (used and self.base_.steps is not None):
+        if LEARNERS[self.base].facts.on_steps:
             raise InputError(
                 f"The learner {self.base!r} gives values on steps of its own, beside which there is no room for hints; "
                 "learn by 'auto', 'pca', 'autoencoder', 'nat', 'patches' or 'random'.",
                 parameter="learner",
             )
-        values = self.base_.transform(rows, device)
-        mean, _, turn, _ = principal(values, values.shape[1])
-        self.mean_, self.turn_ = mean, turn
-        self.hinted_, self.network_, self.steps_ = 0, None, None
+        self.hinted_, self.rest_, self.network_, self.steps_ = 0, 0, None, None
+        self.mean_, self.turn_ = np.zeros(0), np.zeros((0, 0))
+        # Codes are names, not numbers: an encoder of theirs would memorise each value's hints.
+        used = None if told is None or coded or not self._uses(told, rows) else told
+        start = copy.deepcopy(rng)
         if used is not None:
-            known = used.hinted
-            self.hinted_ = self._values_for(rows[known], values[known], used.take(known), dim, rng, device)
+            history = self._fit_both(rows, dim, used, rng, device, progress)
             if self.hinted_:
-                history = self._train(rows[known], used.take(known), rng, device, progress)
-        self.rest_ = min(dim - self.hinted_, len(turn) if self.hinted_ else values.shape[1])
-        if self.hinted_ and self.bytes_per_row is not None:
-            self._share_out(self.transform(rows, device), self.bytes_per_row)
+                return history
+        alone = self.without_hints()
+        if used is None or self.base_ is None or self.base_.steps is not None:  # these heed bytes per row
+            more = progress_for(alone.fit, progress) | coded_for(alone.fit, coded)
+            history = alone.fit(rows, dim, start, device, **more)
+            self.base_ = alone
+        elif hasattr(alone, "bytes_per_row"):
+            self.base_.bytes_per_row = alone.bytes_per_row  # type: ignore[attr-defined]
+        self.rest_ = self.base_.transform(rows[:1], device).shape[1]
+        return history
+
+    def _fit_both(
+        self,
+        rows: Rows,
+        dim: int,
+        told: Told,
+        rng: np.random.Generator,
+        device: torch.device,
+        progress: Progress | None,
+    ) -> list[Epoch]:
+        """Learn both kinds of values, unless those by hints are not worth it."""
+        self.base_ = self.without_hints()
+        if self.bytes_per_row is not None and hasattr(self.base_, "bytes_per_row"):
+            self.base_.bytes_per_row = MOST_BYTES  # its values are rounded beside those by hints, not before
+        history = self.base_.fit(rows, dim, rng, device)
+        values, known = self.base_.transform(rows, device), told.hinted
+        self.mean_, _, self.turn_, _ = principal(values, values.shape[1])
+        self.hinted_ = self._values_for(rows[known], values[known], told.take(known), dim, rng, device)
+        if not self.hinted_:
+            return history
+        history = self._train(rows[known], told.take(known), rng, device, progress)
+        self.rest_ = min(dim - self.hinted_, len(self.turn_))
+        if self.bytes_per_row is not None:
+            self._share_out(super().transform(rows, device), self._rest(values), self.bytes_per_row)
         return history
 
     def without_hints(self) -> Learner:
         """Return the learner of the rest, which learns alone where there are no hints."""
+        self.check()
         base: Learner = LEARNERS[self.base]()
         for name, value in (("epochs", self.epochs), ("bytes_per_row", self.bytes_per_row)):
             if value is not None and hasattr(base, name):
@@ -155,14 +192,23 @@ class Hinted(NetworkLearner):
             return self.share > 0 and len(told.hinted) >= LEAST_HINTED
         return len(told.hinted) >= LEAST_HINTED and (rows.ndim == 4 or told.asked)
 
-    def _share_out(self, values: Rows, bytes_per_row: float) -> None:
+    def _rest(self, values: Rows) -> Rows:
+        """Return the values beside those by hints, by how much they vary; `values` are the base's."""
+        # In float64, rounded once: a row's values do not depend on the rows beside it.
+        rest: Rows = ((values - self.mean_) @ self.turn_[: self.rest_].T).astype(np.float32)
+        return rest
+
+    def _share_out(self, learnt: Rows, rest: Rows, bytes_per_row: float) -> None:
         """Share the bytes of a row out, and leave away those of the rest for which there are none."""
-        steps = in_bytes(values[:, : self.hinted_], values[:, self.hinted_ :], bytes_per_row)
+        steps = in_bytes(learnt, rest, bytes_per_row)
+        assert steps.groups is not None
+        if not steps.levels[: self.hinted_].any():  # so few bytes that these would tell nothing
+            self.hinted_ = 0
+            return
         # They are in the order in which they vary: what is not told is at the end.
-        self.rest_ = int(np.flatnonzero(np.append(steps.levels[self.hinted_ :], 0) > 0).max(initial=-1)) + 1
+        self.rest_ = int(np.flatnonzero(steps.levels[self.hinted_ :]).max(initial=-1)) + 1
         sent = slice(self.hinted_ + self.rest_)
-        kinds = None if steps.groups is None else steps.groups[sent]
-        self.steps_ = Steps(steps.low[sent], steps.step[sent], steps.levels[sent], kinds)
+        self.steps_ = Steps(steps.low[sent], steps.step[sent], steps.levels[sent], steps.groups[sent])
 
     @property
     def steps(self) -> Steps | None:
@@ -212,9 +258,7 @@ class Hinted(NetworkLearner):
             raise InputError("This Hinted has not learnt yet; call fit first.")
         if not self.hinted_:
             return self.base_.transform(rows, device)
-        # In float64, rounded once: a row's values do not depend on the rows beside it.
-        rest = (self.base_.transform(rows, device) - self.mean_) @ self.turn_[: self.rest_].T
-        return np.hstack([super().transform(rows, device), rest]).astype(np.float32)
+        return np.hstack([super().transform(rows, device), self._rest(self.base_.transform(rows, device))])
 
     def transform_in_layers(self, rows: Rows, device: torch.device) -> Rows:
         """As the other learner, where none of the values is by hints."""
@@ -248,8 +292,13 @@ class Hinted(NetworkLearner):
                 raise ValueError("its encoder gives another number of values than it says")
 
 
-def told_by(learner: Learner) -> str:
-    """Return how many of a learner's values are by hints, for its messages; empty where it is no such learner."""
-    return (
-        f"{learner.hinted_} of {learner.hinted_ + learner.rest_} values by hints" if isinstance(learner, Hinted) else ""
-    )
+def kept(learner: Learner, given: Learner) -> Learner:
+    """Return what a guest keeps that was given a learner: that of the rest where hints alone called for this one, in vain."""
+    if (
+        isinstance(learner, Hinted)
+        and not isinstance(given, Hinted)
+        and not learner.hinted_
+        and learner.base_ is not None
+    ):
+        return learner.base_
+    return learner

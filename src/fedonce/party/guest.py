@@ -17,7 +17,7 @@ from fedonce.data.table import Table
 from fedonce.errors import InputError
 from fedonce.learners import Auto
 from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
-from fedonce.learners.hinted import told_by
+from fedonce.learners.hinted import kept
 from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
 from fedonce.messages.hints import Hints
@@ -189,7 +189,7 @@ class Guest(GuestAttributes):
                 watched = progress_for(learner.fit_private, watching)
                 learner.fit_private(rows, self.dim, rng, device, self.purse, **watched)
             used = naming_used(naming, self.learnt_naming)
-            stated = "" if hints is None else hints.stated
+            stated, learner = "" if hints is None else hints.stated, kept(learner, self.settings.learner)
             self.adopt(GuestState(learner, preparation, history=history, learnt_naming=used, hints=stated))
             values = self._fit_codec(rows, own.ids, noise_key)
             return sending.addressed(self, own, values, mask, agreed, naming)
@@ -287,6 +287,7 @@ class Guest(GuestAttributes):
         dim = self.codec.decoded_dim(values.shape[1])
         protection = stated(self.learner)
         fewer = dim < self.dim and not self.settings.bytes_per_row and not protection
+        hinted = f"{getattr(self.learner, 'hinted_', 0)} of {dim} values by hints" if self.state.hints else ""
         lowered = f"dim lowered from {self.dim} to {dim}" if fewer else ""
         rows.setdefault("rows", row_digest(len(values) if present is None else len(present)))
         return Representation.encode(
@@ -300,6 +301,6 @@ class Guest(GuestAttributes):
             **rows,
             **blurring.stated(self.noise),
             spent=None if self.purse is None else to_text(self.purse.spent),
-            note="; ".join(filter(None, (protection, told_by(self.learner), lowered))),
+            note="; ".join(filter(None, (protection, hinted, lowered))),
             hints=self.state.hints,
         )

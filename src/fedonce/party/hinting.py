@@ -248,12 +248,11 @@ def taken(
     agreed: AgreedRows | None,
 ) -> tuple[Learner, dict[str, Any]]:
     """Return the learner of a guest that may have hints, and what its `fit` is told beside the rows."""
-    asked = isinstance(learner, Hinted) and learner.asked is not False
+    asked = isinstance(learner, Hinted)
     if hints is None and isinstance(learner, Hinted):  # one that learnt with hints before may have none now
-        if asked:
-            text = f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints)."
-            warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=4)
-        return learner.without_hints(), {}
+        text = f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints)."
+        warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=4)
+        return Hinted.around(learner, guest.bytes_per_row).without_hints(), {}
     if hints is None:
         return learner, {}
     if not isinstance(hints, Hints):

@@ -90,7 +90,8 @@ def test_more_values_than_by_default_where_bytes_are_given():
 
 
 def test_images_have_two_values_per_byte():
-    assert [most_values(8, given, image=True) for given in (None, 4.0, 16.0, 20.3)] == [8, 16, 32, 41]
+    assert [most_values(8, given, pixels=196) for given in (None, 4.0, 16.0, 20.3)] == [8, 16, 32, 41]
+    assert [most_values(dim, 64.0, pixels=20) for dim in (8, 30)] == [20, 30]  # no more than there are pixels
 
 
 @pytest.mark.parametrize("kind", ["normal", "columns of falling spread", "flags", "cells", "one column"])

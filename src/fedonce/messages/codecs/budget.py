@@ -26,11 +26,11 @@ ROOM = 1.02  # times what a sample takes: the same steps for all rows may take a
 ENOUGH = 0.001  # share of the variance that may be lost: finer steps tell hardly more, and are not taken
 
 
-def most_values(dim: int, bytes_per_row: float | None, image: bool = False) -> int:
+def most_values(dim: int, bytes_per_row: float | None, pixels: int = 0) -> int:
     """Return how many values per row there may be: `dim`, which need not be thought of where bytes are given."""
     if bytes_per_row is None:
         return dim
-    return max(dim, MOST_VALUES, round(IMAGE_VALUES * bytes_per_row) if image else 0)
+    return max(dim, MOST_VALUES, min(pixels, round(IMAGE_VALUES * bytes_per_row)))
 
 
 def within(values: NDArray[Any], bytes_per_row: float, enough: float = ENOUGH) -> Steps:
@@ -127,7 +127,8 @@ def _size(values: NDArray[Any], step: float, rows: int) -> float:
 
 
 def _taken(values: NDArray[Any], steps: Steps) -> float:
-    return _estimated(values, steps, len(values)) / len(values)
+    """Return how many bytes a row takes; what is not told at all takes none."""
+    return _estimated(values, steps, len(values)) / len(values) if steps.levels.any() else 0.0
 
 
 def _estimated(values: NDArray[Any], steps: Steps, rows: int) -> float:
