@@ -60,6 +60,17 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "methods/settings.py": ("finds a recipe by its name, to give it more networks", ("fedonce.hostmodels.recipe",)),
+    "hint_messages.py": (
+        "learns each kind of values once, and puts messages together of them that no guest would send",
+        (
+            "fedonce.learners.hint_encoder",
+            "fedonce.learners.hint_trial",
+            "fedonce.learners.told",
+            "fedonce.messages.codecs.budget",
+            "fedonce.messages.representation",
+            "fedonce.training.loop",
+        ),
+    ),
     "host_settings.py": (
         "records what a host's model sees, by a model of its own",
         (

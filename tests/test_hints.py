@@ -42,7 +42,7 @@ def test_a_classifier_with_hints_says_so_everywhere(fitted):
         300,
     )
     assert fitted.representations_["shop"].hints == "2.0 label"
-    assert fitted.representations_["shop"].learner == "hinted"
+    assert fitted.representations_["shop"].learner == "pca"  # no use for hints
     line, total = fitted.ledger_.rows()
     assert (line["party"], line["what"], line["party alone"]) == ("bank", "hints at 'label'", 2.0)
     assert total["epsilon"] == 2.0

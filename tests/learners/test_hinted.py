@@ -177,6 +177,15 @@ class TestBytesPerRow:
         told = replace(told_of(label), asked=True)
         assert fitted(rows, told, 16, epochs=1, bytes_per_row=most).hinted_ == values
 
+    def test_so_few_that_hints_would_tell_nothing(self):
+        """Then the learner of the rest has them all, and gives what it would have given alone."""
+        rows, label = hidden_class()
+        learner = fitted(rows, told_of(label), share=0.5, base="auto", epochs=1, bytes_per_row=0.002)
+        alone = Hinted(base="auto", bytes_per_row=0.002).without_hints()
+        alone.fit(rows, 4, np.random.default_rng(0), CPU)
+        assert (learner.hinted_, learner.base_.chosen_.name) == (0, alone.chosen_.name)
+        np.testing.assert_array_equal(learner.transform(rows, CPU), alone.transform(rows, CPU))
+
     def test_those_of_the_learner_it_is_put_around(self):
         X, y = make_table(300)
         hints = publish(y > np.median(y), Hinting(2.0))
@@ -197,6 +206,18 @@ class TestWithoutHints:
         guest = Guest("shop", "autoencoder", 3, epochs=2)
         guest.learn(X, hints=publish(y > np.median(y), Hinting(2.0)))
         assert len(guest.history) == 2
+
+    @pytest.mark.parametrize("settings", [{}, {"bytes_per_row": 1.0}], ids=["", "bytes"])
+    @pytest.mark.parametrize(("name", "shape"), [("pca", None), ("autoencoder", None), ("auto", (1, 8, 8))])
+    def test_a_message_for_which_hints_are_of_no_use_is_that_without_them(self, name, shape, settings):
+        rows, _ = images(400) if shape else hidden_class(400)
+        rows = rows.reshape(400, -1)
+        hints = publish(np.random.default_rng(7).integers(0, 2, 400), Hinting(4.0))
+        given, none = (
+            Guest("shop", name, 4, epochs=1, shape=shape, **settings).learn(rows, hints=told) for told in (hints, None)
+        )
+        assert (given.note.split(";")[0], given.learner) == (f"0 of {given.dim} values by hints", none.learner)
+        np.testing.assert_array_equal(given.values, none.values)
 
     def test_a_share_of_none_takes_the_bytes_of_the_base(self):
         rows, label = hidden_class()
@@ -330,7 +351,18 @@ def test_a_guest_without_hints_learns_as_without_it_and_says_so():
     assert (message.learner, message.dim, message.hints, message.note) == ("pca", 3, "", "")
 
 
-@pytest.mark.parametrize("wrong", [{"share": "x"}, {"share": 2}, {"base": "nope"}, {"base": "hinted"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"share": "x"},
+        {"share": 2},
+        {"bytes_per_row": 0},
+        {"bytes_per_row": math.nan},
+        {"bytes_per_row": "16"},
+        {"base": "nope"},
+        {"base": "hinted"},
+    ],
+)
 def test_settings_out_of_range_are_refused(wrong):
     X, y = make_table(300)
     hints = publish(y > np.median(y), Hinting(2.0))

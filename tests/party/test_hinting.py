@@ -362,7 +362,7 @@ class TestLearning:
         assert message.hints == f"{0.1 / 7!r} repaid"
         assert Representation.from_bytes(message.to_bytes()).hints == message.hints
         assert guest.represent(shop()).hints == message.hints
-        assert message.learner == "hinted"
+        assert message.learner == "pca"  # to which hints were of no use
         assert "values by hints" in message.note
 
     def test_without_hints_nothing_is_said(self):
