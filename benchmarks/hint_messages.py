@@ -3,11 +3,11 @@
     python -m benchmarks.hint_messages fashion-mnist --epsilon 2 [--by-hints 0 4 9] [--values 16 32 48] [--bytes 16] [--epochs 7]
                                        [--seed 0] [--bfloat16]
 
-A line of JSON for each number of values by hints, and of values in all: the accuracy in % on a fifth of the training rows. Guests
-learn as they do in the product, but without a trial, and each kind of values once, of which messages are then put together and
-rounded as they would be sent. The host's network is trained for a third of its epochs: messages are to be compared with each
-other, and not with other tables. On a core of a processor with instructions for bfloat16 an encoder takes some two minutes, and
-a host's network one.
+A line for each number of values by hints, and of values in all, in benchmarks/results/hint_messages.jsonl: the accuracy in % on a
+fifth of the training rows. Guests learn as they do in the product, but without a trial, and each kind of values once, of which
+messages are then put together and rounded as they would be sent. The host's network is trained for a third of its epochs:
+compare messages with each other, and not with other tables. On a core of a processor with instructions for bfloat16 an encoder
+takes some two minutes, and a host's network one.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from fedonce.messages.representation import Representation, row_digest
 from fedonce.party.hinting import publish
 from fedonce.training.loop import apply
 
+RESULTS = store.RESULTS / "hint_messages.jsonl"
 CPU = torch.device("cpu")
 Values = NDArray[np.float32]
 Pair = tuple[Values, Values]  # of the rows that are learnt from, and of those that are scored
@@ -117,16 +118,20 @@ def lines(given: argparse.Namespace) -> Iterator[dict[str, object]]:
             }
             yield {
                 "data": given.data,
+                "seed": given.seed,
                 "epsilon": given.epsilon,
-                "by hints": width,
+                "bytes_per_row": given.bytes,
+                "epochs": given.epochs,
+                "by_hints": width,
                 "values": count,
                 "sent": [pair[0].shape[1] for pair in messages.values()],
                 "accuracy": round(score(problem, messages, given.epochs, given.seed), 2),
+                **store.origin("cpu"),
             }
 
 
 def main() -> None:
-    """Print a line for each message."""
+    """Keep and print a line for each message."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", choices=["mnist", "fashion-mnist", "kmnist", "cifar10"])
     parser.add_argument("--epsilon", type=float, default=2.0)
@@ -139,6 +144,7 @@ def main() -> None:
     given = parser.parse_args()
     with store.mixed_precision(given.bfloat16):
         for line in lines(given):
+            store.append(RESULTS, line)
             print(json.dumps(line), flush=True)
 
 

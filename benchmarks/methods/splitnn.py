@@ -20,6 +20,7 @@ from benchmarks.problem import Problem, Result, clocked
 from fedonce import NCF, Guest, Host, Rounds, Traffic, hostmodels
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
+from fedonce.hostmodels.recipe import LARGE_IMAGES
 from fedonce.learners import Random
 from fedonce.messages.received import Received
 from fedonce.rounds import split_learning
@@ -30,7 +31,8 @@ MOVIELENS = {"ids": settings.IDS.network, "auxiliary": NCF((1, 4, 10, 4, 15, 5),
 
 def run(problem: Problem, config: Config, seed: int) -> Result:
     """Train for so many epochs."""
-    rounds = Rounds(epochs=_epochs(problem, config), bits=config.split_bits, start="random")
+    shift = LARGE_IMAGES.shift if _large(problem, config) else None  # guests' images, as the recipe moves the host's
+    rounds = Rounds(epochs=_epochs(problem, config), bits=config.split_bits, start="random", shift=shift)
     return _run(problem, config, seed, rounds)
 
 
@@ -134,5 +136,9 @@ def _network(problem: Problem, config: Config, guest: str) -> Any:
         return replace(found)  # its network with its last activation, and none of its training
     if problem.data.name == "movielens":
         return Random(network=MOVIELENS[guest])
-    large = config.recipe == "large" and problem.data.image is not None
-    return Random(hidden=GUEST_HIDDEN, network="cnn3" if large else None)
+    return Random(hidden=GUEST_HIDDEN, network="cnn3" if _large(problem, config) else None)
+
+
+def _large(problem: Problem, config: Config) -> bool:
+    """Tell whether networks are the larger ones for images."""
+    return config.recipe == "large" and problem.data.image is not None

@@ -24,6 +24,7 @@ from fedonce import (
 )
 from fedonce.data.table import Table
 from fedonce.engine.local import LocalEngine
+from fedonce.hostmodels.network_model import NetworkModel
 from fedonce.learners import NAT, Random
 from fedonce.messages.codecs import find
 from fedonce.messages.representation import Representation
@@ -377,6 +378,9 @@ def test_a_gradient_of_zero_stays_zero(bits):
         ({"rounds": 1, "bits": 7}, "one of 32, 16, 8, 4"),
         ({"rounds": 1, "bits": 8.0}, "one of 32, 16, 8, 4"),
         ({"rounds": 1, "start": "cold"}, "'one-shot' or 'random'"),
+        ({"rounds": 1, "shift": 0}, "'shift' parameter of Rounds must be a positive integer"),
+        ({"rounds": 1, "shift": 1.0}, "positive integer"),
+        ({"rounds": 1, "shift": 10**9}, "from 1 to 8"),
     ],
 )
 def test_wrong_settings_are_refused(settings, reason):
@@ -414,6 +418,44 @@ def test_images_and_a_learner_that_is_a_network_of_convolutions():
     rounds = 4 * 2 * 16 * 3  # batches of 16: few rows; a byte per value, the one message is coded
     assert rounds < model.traffic_.payload_bytes <= 120 * 3 + 40 + rounds
     assert model.predict(X.reshape(120, -1)).shape == (120,)
+
+
+def _values_of_one_image(shift):
+    """Return what a guest, whose network never changes, sends of the same image in ten rounds."""
+    image = np.arange(64.0).reshape(1, 64)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(64, 2))
+    guest = Guest("shop", Random(network=network), 2, 32, shape=(1, 8, 8), random_state=0)
+    rounds = Rounds(rounds=10, start="random", shift=shift)
+    side = GuestSide(guest, Table.of(np.vstack([image, image / 2])), None, rounds, 1, "bank")
+    side.begin(rounds.training(RECIPE, 1), 0)
+    found = []
+    for _ in range(10):
+        found.append(Representation.from_bytes(side.forward(), "shop", 2).values.tobytes())
+        side.done += 1
+    return set(found)
+
+
+def test_guests_move_their_images_in_rounds_where_that_is_asked_for():
+    assert len(_values_of_one_image(None)) == 1
+    assert len(_values_of_one_image(1)) > 1
+
+
+def test_the_host_moves_its_images_in_rounds_as_its_recipe_says(rng):
+    images = rng.random((40, 1, 8, 8))
+
+    def losses(shift):
+        recipe = Recipe(
+            encoder_dim=4, head=(8,), epochs=1, network=nn.Sequential(nn.Flatten(), nn.Linear(64, 4)), shift=shift
+        )
+        model = NetworkModel(replace(recipe, guest_dropout=0.0))
+        model.start(images.astype(np.float32), [1], 2)
+        own, values, present = (
+            torch.as_tensor(each, dtype=torch.float32) for each in (images, np.zeros((40, 1)), np.ones((40, 1)))
+        )
+        return {model.loss(own, values, present, torch.zeros(40, dtype=torch.long)).item() for _ in range(20)}
+
+    assert len(losses(None)) == 1
+    assert len(losses(1)) > 1
 
 
 @pytest.mark.parametrize("start", ["one-shot", "random"])

@@ -36,10 +36,12 @@ def test_a_loss_that_is_no_number_ends_the_training(rng):
         loop.run()
 
 
+@pytest.mark.parametrize("threads", [1, 2])  # of images, a block has so many rows for each
 @pytest.mark.parametrize(("network", "shape"), [(mlp(20, (64, 64), 8), (20,)), (cnn0((1, 8, 8), 8), (1, 8, 8))])
-def test_a_row_s_output_does_not_depend_on_its_company(rng, network, shape):
+def test_a_row_s_output_does_not_depend_on_its_company(rng, network, shape, threads, monkeypatch):
     rows = rng.standard_normal((2 * APPLY_BLOCK + 33, *shape)).astype(np.float32)
     whole = apply(network, rows, CPU)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     order = rng.permutation(len(rows))
     np.testing.assert_array_equal(apply(network, rows[order], CPU), whole[order])
     np.testing.assert_array_equal(apply(network, rows[5:6], CPU), whole[5:6])

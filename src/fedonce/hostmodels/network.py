@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from fedonce.hostmodels.base import Examples
 from fedonce.hostmodels.recipe import Recipe
 from fedonce.system.former import moved_names
-from fedonce.training.loop import Rows, apply
+from fedonce.training.loop import IMAGES, Rows, apply
 from fedonce.training.losses import LabelLoss
 from fedonce.training.networks import Standardise, code_sizes, encoder, mlp, shifted
 from fedonce.training.problem import Problem
@@ -116,11 +117,14 @@ def stated(model: AggregationModel, examples: Examples, recipe: Recipe, device: 
     if examples.weight is not None:
         weight = torch.from_numpy(examples.weight).to(device, torch.get_default_dtype())
 
-    def change(own: Tensor, values: Tensor, present: Tensor) -> list[Tensor]:
-        moved = shifted(own, recipe.shift) if recipe.shift and own.ndim == 4 else own
-        return [moved, values, drop_guests(present, recipe.guest_dropout)]
-
+    change = partial(changed, recipe)
     return Problem(model, inputs, target, LabelLoss(recipe.smoothing), "the recipe", "network", weight, change)
+
+
+def changed(recipe: Recipe, own: Tensor, values: Tensor, present: Tensor) -> list[Tensor]:
+    """Return a batch as it is trained on: own images moved, and guests dropped, as the recipe says."""
+    moved = shifted(own, recipe.shift) if recipe.shift and own.ndim == IMAGES else own
+    return [moved, values, drop_guests(present, recipe.guest_dropout)]
 
 
 def build(

@@ -128,9 +128,9 @@ class NetworkModel(HostModel):
         return self._trained_with().training(n_rows)
 
     def loss(self, own: Tensor, values: Tensor, present: Tensor, target: Tensor) -> Tensor:
-        """Return the recipe's loss, with guests dropped as it says."""
+        """Return the recipe's loss, with images moved and guests dropped as it says."""
         recipe = self._trained_with()
-        raw = self.module()(own, values, network.drop_guests(present, recipe.guest_dropout))
+        raw = self.module()(*network.changed(recipe, own, values, present))
         return LabelLoss(recipe.smoothing).mean(raw, target)
 
     def state(self) -> Tensors:

@@ -18,8 +18,8 @@ from fedonce.messages.representation import DIM_LIMIT, Representation, row_diges
 from fedonce.party import FineTuning, Guest
 from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, wire_message
-from fedonce.training.loop import Batch, Rows, pick_device
-from fedonce.training.networks import TUNED_HIDDEN, Correction, encoder
+from fedonce.training.loop import IMAGES, Batch, Rows, pick_device
+from fedonce.training.networks import TUNED_HIDDEN, Correction, encoder, shifted
 from fedonce.training.randomness import party_generator, torch_seeded
 from fedonce.training.settings import Training
 from fedonce.training.threads import network_work, threads_for
@@ -47,7 +47,7 @@ class GuestSide:
                 "the rounds out, or the budget."
             )
         self.guest, self.host, self.n_rows = guest, host, n_rows
-        self.encoding = rounds.encoding(guest.encoding)
+        self.encoding, self.shift = rounds.encoding(guest.encoding), rounds.shift
         self.present = present
         self.position = np.cumsum(present) - 1 if present is not None else np.arange(n_rows)
         self.rng = party_generator(guest.random_state, f"{guest.name}\nrounds")
@@ -138,7 +138,8 @@ class GuestSide:
         held = None if self.present is None else self.present[batch]
         where = torch.from_numpy(self.position[batch if held is None else batch[held]]).to(self.device)
         with torch_seeded(self.rng), self._threads():
-            self.outputs = self.network(self.own[where])
+            own = self.own[where]
+            self.outputs = self.network(shifted(own, self.shift) if self.shift and own.ndim == IMAGES else own)
         self.batch = batch
         values = self.outputs.detach() if self.base is None else self.outputs.detach() + self.base[where]
         numbers = values.float().cpu().numpy()

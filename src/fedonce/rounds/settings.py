@@ -18,6 +18,7 @@ from fedonce.training.settings import Training
 # recipe's rate an epoch, and at most. Chosen on validation rows of phishing and superconduct.
 WARM, WARMEST = 0.025, 0.25
 LEAST_BITS = 8
+MOST_SHIFT = 8  # pixels: a guest makes its images so much larger on each side before they are moved
 
 
 class Trains(Protocol):
@@ -48,6 +49,9 @@ class Rounds:
         Bits per value, in both directions. None: those of the guest's first message, and 8 at least: gradients want more.
     start : str
         "one-shot": go on from FedOnce's models. "random": no first message and random weights: SplitNN.
+    shift : int, optional
+        Pixels by which guests' images are moved at random in each round, as a recipe's `shift` moves the host's; 8 at most.
+        None: they are not.
 
     >>> Rounds(epochs=2, bytes=1_000_000).start
     'one-shot'
@@ -60,16 +64,19 @@ class Rounds:
     rate: float | None = None
     bits: int | str | None = None
     start: str = "one-shot"
+    shift: int | None = None
 
     def __post_init__(self) -> None:
         if self.rounds is None and self.epochs is None and self.bytes is None:
             raise parameter_error("Rounds", "rounds", "given, or else epochs or bytes, so that training ends", None)
-        for name in ("rounds", "bytes", "batch", "epochs", "rate"):
+        for name in ("rounds", "bytes", "batch", "shift", "epochs", "rate"):
             value = getattr(self, name)
-            whole = name in ("rounds", "bytes", "batch")
+            whole = name in ("rounds", "bytes", "batch", "shift")
             kind = int | np.integer if whole else int | float | np.number
             if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < np.inf):
                 raise parameter_error("Rounds", name, f"a positive {'integer' if whole else 'number'} or None", value)
+        if self.shift is not None and self.shift > MOST_SHIFT:
+            raise parameter_error("Rounds", "shift", f"an integer from 1 to {MOST_SHIFT}, or None", self.shift)
         if self.bits is not None:
             codecs.find(self.bits, "Rounds", " or None")
         if self.start not in ("one-shot", "random"):
