@@ -21,16 +21,15 @@ from benchmarks.report.figures import (
     title,
 )
 from benchmarks.report.frontier import Frontier, frontiers
-from benchmarks.report.hints import curves, with_large_networks
 
 
 @dataclass(frozen=True)
 class Few:
-    """The runs of one data set, and what stands beside them: messages that are not coded, with hints, and SplitNN."""
+    """The runs of one data set, and what stands beside them: messages that are not coded, larger networks, and SplitNN."""
 
     lines: Sequence[Line]
     beside: Frontier | None
-    with_hints: Sequence[Line] = ()
+    larger: Sequence[Line] = ()
 
     @property
     def name(self) -> str:
@@ -45,10 +44,6 @@ class Few:
             runs = pick(self.lines, learner=learner, model=model)
             asked = sorted({look(line, "bytes_per_row") for line in runs})
             yield learner, model, [(each, pick(runs, bytes_per_row=each)) for each in asked]
-
-    def hinted(self) -> dict[float | None, list[tuple[float, float]]]:
-        """Return bytes and means by the labels' epsilon, None where there are no hints; all with the larger networks."""
-        return curves(self.with_hints)
 
     def plain(self) -> list[tuple[float, float]]:
         """Return bytes and means of principal components of 8 bits that are not coded."""
@@ -65,7 +60,7 @@ def found() -> list[Few]:
         Few(
             list(lines),
             others.get((lines[0]["data"], tuple(lines[0]["loader"].values()))),
-            with_large_networks(results("hints"), lines[0]["data"]),
+            pick(results("hints"), data=lines[0]["data"]),
         )
         for lines in by_data(results("few_bytes")).values()
     ]

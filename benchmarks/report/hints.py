@@ -68,9 +68,9 @@ def is_usual(line: Line) -> bool:
     return size.bytes_per_row == USUAL and size.members == 1
 
 
-def with_large_networks(lines: Iterable[Line], data: str) -> list[Line]:
+def with_large_networks(lines: Iterable[Line]) -> list[Line]:
     """Return our runs on images that have the larger networks, one at the host, with hints and without."""
-    ours = pick(list(lines), method=OURS, data=data)
+    ours = pick(list(lines), method=OURS)
     return [line for line in ours if look(line, "recipe") == "large" and _size(line).members == 1]
 
 

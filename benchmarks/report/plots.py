@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from benchmarks import privacy_loss, store
 from benchmarks.report import few_bytes, hints, leakage_picture, paper, private
 from benchmarks.report.drawing import OTHERS, colour, grid, label, log_scale, save, style
-from benchmarks.report.figures import by_data, curve, look, message_bytes, order, pick, results
+from benchmarks.report.figures import Line, by_data, curve, look, message_bytes, order, pick, results
 from benchmarks.report.frontier import frontiers
 from benchmarks.report.hosts import METHODS
 
@@ -126,21 +126,20 @@ def frontier(folder: Path) -> None:
         if found.split:
             means = [point.mean for point in found.split]
             axis.plot([point.bytes for point in found.split], means, **style("SplitNN"), label="SplitNN")
-        runs = hints.with_large_networks(results("hints"), found.lines[0]["data"])
-        _hinted(axis, hints.curves(runs, "payload"))
         if found.combine:
             axis.axhline(
                 np.mean([line["value"] for line in found.combine]), color=colour("Combine"), ls="--", label="Combine"
             )
+        _larger(axis, pick(results("hints"), data=found.lines[0]["data"]), "payload")
         log_scale(axis)
         axis.set_xlabel("payload: bytes per row and guest")
         label(axis, found.lines)
         save(figure, [axis], folder / f"{found.name}.png")
 
 
-def _hinted(axis: Axes, curves: dict[float | None, list[tuple[float, float]]]) -> None:
-    """Draw what larger networks reach, without hints and by the labels' epsilon."""
-    for epsilon, points in curves.items():
+def _larger(axis: Axes, lines: Sequence[Line], counted: str) -> None:
+    """Draw what larger networks reach, without hints and by the labels' epsilon, in SplitNN and with all columns in one place."""
+    for epsilon, points in hints.curves(hints.with_large_networks(lines), counted).items():
         hint = "no hints" if epsilon is None else f"hints, label epsilon {epsilon:g}"
         mark = "P" if epsilon is None else f"${epsilon:g}$"
         axis.plot(
@@ -151,6 +150,14 @@ def _hinted(axis: Axes, curves: dict[float | None, list[tuple[float, float]]]) -
             ls="--",
             label=f"FedOnce, larger networks, {hint}",
         )
+    if split := pick(lines, method=hints.OTHERS["SplitNN"]):
+        mean = np.mean([line["value"] for line in split])
+        axis.plot(
+            message_bytes(split, counted), mean, "P", color=colour("SplitNN"), ms=9, label="SplitNN, larger networks"
+        )
+    if combine := pick(lines, method=hints.OTHERS["Combine"]):
+        mean = np.mean([line["value"] for line in combine])
+        axis.axhline(mean, color=colour("Combine"), ls=":", label="Combine, larger networks")
 
 
 def few_bytes_curves(folder: Path) -> None:
@@ -176,7 +183,7 @@ def few_bytes_curves(folder: Path) -> None:
                 ls=":",
                 label="FedOnce, 8 bits, not coded",
             )
-        _hinted(axis, found.hinted())
+        _larger(axis, found.larger, "bytes")
         if found.beside is not None and found.beside.split:
             split = [(point.bytes, point.mean) for point in found.beside.split]
             axis.plot(*zip(*split, strict=True), **style("SplitNN"), label="SplitNN")

@@ -53,7 +53,7 @@ def test_the_summary_has_a_byte_or_less(measured):
 
 def test_hints_stand_beside_by_their_epsilon(measured):
     (few,) = few_bytes.found()
-    assert few.hinted() == {None: [(16.0, 93.0)], 2: [(16.0, 94.0)]}
+    assert hints.curves(hints.with_large_networks(few.larger)) == {None: [(16.0, 93.0)], 2: [(16.0, 94.0)]}
 
 
 def test_hints_of_several_sizes_are_a_curve_by_what_is_counted():
@@ -64,6 +64,6 @@ def test_hints_of_several_sizes_are_a_curve_by_what_is_counted():
         for dim in (8, 16)
     ]
     small = line(0, 80.0, 3200) | {"method": hints.OURS, "payload": 0}
-    assert hints.curves(hints.with_large_networks([*runs, small], "phishing"), "payload") == {
+    assert hints.curves(hints.with_large_networks([*runs, small]), "payload") == {
         1: [(4.0, 90.0), (8.0, 90.0)]
     }

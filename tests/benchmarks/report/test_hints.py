@@ -77,7 +77,7 @@ def test_values_by_hints_are_compared_with_none_on_the_same_rows(stored):
 
 
 def test_curves_have_one_host_network(stored):
-    found = hints.with_large_networks(hints.results("hints"), "mnist")
+    found = hints.with_large_networks(hints.results("hints"))
     assert sorted(each["value"] for each in found) == [97.5, 98.0, 98.1, 98.2, 98.5, 98.7, 99.1]
     assert hints.curves(found) == {
         None: [(13.0, 98.0), (16.0, 98.1)],
