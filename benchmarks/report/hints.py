@@ -7,7 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.report.figures import Line, by_data, look, mean_cell, message_bytes, order, pick, results, table, title
+from benchmarks import store
+from benchmarks.report.figures import (
+    TITLES,
+    Line,
+    by_data,
+    look,
+    mean_cell,
+    message_bytes,
+    order,
+    pick,
+    results,
+    table,
+    title,
+)
 
 OURS = "FedOnce (estimator)"
 USUAL = 16  # bytes per row of most messages, and values of those that were measured before
@@ -25,11 +38,13 @@ def section() -> str:
 def _rows(group: Sequence[Line], epsilons: Sequence[float]) -> list[list[str]]:
     """Return the rows of a data set: messages of the usual size first, beside them the other methods."""
     ours = pick(group, method=OURS)
-    usual = [line for line in ours if is_usual(line)]
-    rows = [_row(group, usual, epsilons, [pick(group, method=method) for method in OTHERS.values()])]
-    for size in sorted({_size(line) for line in ours if not is_usual(line)}, reverse=True):
+    sizes = sorted({_size(line) for line in ours}, reverse=True)
+    sizes.sort(key=lambda size: size not in COMPARED)
+    others = [pick(group, method=method) for method in OTHERS.values()]
+    rows = []
+    for size in sizes:
         runs = [line for line in ours if _size(line) == size]
-        rows.append(_row(group, runs, epsilons, [[] for _ in OTHERS]))
+        rows.append(_row(group, runs, epsilons, [[] for _ in OTHERS] if rows else others))
     return rows
 
 
@@ -62,10 +77,13 @@ def _size(line: Line) -> _Size:
     return _Size(look(line, "bytes_per_row") or 0, look(line, "dim") or 0, look(line, "members") or 1)
 
 
-def is_usual(line: Line) -> bool:
-    """Tell whether a run has what is compared with other methods: messages of 16 bytes per row, and one host network."""
-    size = _size(line)
-    return size.bytes_per_row == USUAL and size.members == 1
+COMPARED = (_Size(USUAL, 0, 1), _Size(0, USUAL, 1))  # with other methods: these take about as many bytes
+
+
+def compared(lines: Iterable[Line]) -> dict[str, list[Line]]:
+    """Return our runs that are compared with other methods, by what their messages are."""
+    by_size = {size: [line for line in pick(list(lines), method=OURS) if _size(line) == size] for size in COMPARED}
+    return {size.text(look(runs[0], "bits")): runs for size, runs in by_size.items() if runs}
 
 
 def with_large_networks(lines: Iterable[Line]) -> list[Line]:
@@ -115,6 +133,26 @@ def values_table() -> str:
             cells = (f"{np.mean(each):+.2f} ({len(each)})" if each else "-" for each in added)
             rows.append([title(group[0]), f"{epsilon:g}", f"{np.mean(list(without.values())):.2f}", *cells])
     return table(head, rows)
+
+
+def messages_table() -> str:
+    """Return what a message of the usual bytes is best made of, on validation rows of one split: `benchmarks.hint_messages`."""
+    lines = [line for line in store.read(store.RESULTS / "hint_messages.jsonl") if line["bytes_per_row"] == USUAL]
+    counts = sorted({line["values"] for line in lines})
+    found: dict[tuple[str, float, int], dict[int, float]] = {}
+    for line in lines:
+        epsilon = line["epsilon"] if line["by_hints"] else 0.0  # without hints, no matter which
+        found.setdefault((line["data"], epsilon, line["by_hints"]), {})[line["values"]] = line["accuracy"]
+    rows = [
+        [
+            TITLES[name],
+            f"{epsilon:g}" if width else "-",
+            str(width),
+            *(f"{row[n]:.2f}" if n in row else "-" for n in counts),
+        ]
+        for (name, epsilon, width), row in sorted(found.items())
+    ]
+    return table(["data", "label epsilon", "values by hints", *(f"{count} values in all" for count in counts)], rows)
 
 
 def _of_share(group: Sequence[Line], share: float | None) -> list[Line]:

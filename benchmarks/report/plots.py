@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -226,34 +227,40 @@ def private_budgets(folder: Path) -> None:
     save(figure, axes, folder / "private.png")
 
 
+KINDS: tuple[dict[str, Any], ...] = (
+    {"marker": "*", "ls": "-", "ms": 12},
+    {"marker": "o", "ls": ":", "ms": 6},
+)  # of messages, best first
+
+
 def hints_curves(folder: Path) -> None:
     """Draw how good the model is by the epsilon with which labels are hinted at, beside the methods without hints."""
     groups = list(by_data(results("hints")).values())
     epsilons = order(results("hints"), "hints")
     figure, axes = grid(len(groups))
     for axis, group in zip(axes, groups, strict=False):
-        ours = [line for line in pick(group, method=hints.OURS) if hints.is_usual(line)]
-        by_epsilon = {each: pick(ours, hints=each) for each in order(ours, "hints")}
-        means, spreads = (
-            [f([line["value"] for line in runs]) for runs in by_epsilon.values()] for f in (np.mean, np.std)
-        )
-        axis.errorbar(list(by_epsilon), means, spreads, capsize=3, label="FedOnce, hints", **style("FedOnce"))
-        without = [line["value"] for line in ours if look(line, "hints") is None]
-        lines = {"FedOnce, no hints": without} | {
-            name: [line["value"] for line in pick(group, method=method)]
+        drawn: list[float] = []
+        lines = {
+            name: pick(group, method=method)
             for name, method in hints.OTHERS.items()
             if name != "Solo"  # far below, where it would leave the others no room
         }
-        for name, values in lines.items():
-            if values:
-                shade = colour("FedOnce" if name.startswith("FedOnce") else name)
-                axis.axhline(float(np.mean(values)), ls="--", lw=1.2, color=shade, label=name)
+        for (sent, runs), look_of in zip(hints.compared(group).items(), KINDS, strict=False):
+            by_epsilon = [pick(runs, hints=each) for each in order(runs, "hints")]
+            values = [[line["value"] for line in each] for each in by_epsilon]
+            means, spreads = ([float(f(each)) for each in values] for f in (np.mean, np.std))
+            known = order(runs, "hints")
+            axis.errorbar(known, means, spreads, capsize=3, label=f"hints, {sent}", color=colour("FedOnce"), **look_of)
+            drawn += [*np.add(means, spreads), *np.subtract(means, spreads)]
+            lines |= {f"no hints, {sent}": [line for line in runs if look(line, "hints") is None]}
+        for name, each in lines.items():
+            if each:
+                mean = float(np.mean([line["value"] for line in each]))
+                ours = name not in hints.OTHERS
+                ls = ":" if name.endswith("bits") else "--"
+                axis.axhline(mean, ls=ls, lw=1.2, color=colour("FedOnce" if ours else name), label=name)
+                drawn.append(mean)
         # One run alone has no range of its own, and the same epsilons stand below one another in every part.
-        drawn = [
-            *np.add(means, spreads),
-            *np.subtract(means, spreads),
-            *(np.mean(each) for each in lines.values() if each),
-        ]
         room = max(0.1, 0.15 * float(np.ptp(drawn)))
         axis.set_ylim(min(drawn) - room, max(drawn) + room)
         axis.set_xticks(epsilons)

@@ -112,6 +112,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "hints": hints.section,
     "hint-shares": hints.shares_table,
     "hint-values": hints.values_table,
+    "hint-messages": hints.messages_table,
     "whoever": whoever.section,
     "whoever-front": whoever.front,
     "leakage": leakage.sweet_spots,

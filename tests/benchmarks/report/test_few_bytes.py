@@ -64,6 +64,4 @@ def test_hints_of_several_sizes_are_a_curve_by_what_is_counted():
         for dim in (8, 16)
     ]
     small = line(0, 80.0, 3200) | {"method": hints.OURS, "payload": 0}
-    assert hints.curves(hints.with_large_networks([*runs, small]), "payload") == {
-        1: [(4.0, 90.0), (8.0, 90.0)]
-    }
+    assert hints.curves(hints.with_large_networks([*runs, small]), "payload") == {1: [(4.0, 90.0), (8.0, 90.0)]}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from benchmarks import store
 from benchmarks.report import hints
 
 HINTED = {"model": "network", "recipe": "large", "dim": 16, "bits": 8}
@@ -63,11 +66,20 @@ def test_a_row_for_each_size_of_message_the_usual_one_beside_other_methods(store
     assert head == "| data (parties) | message | no hints | label epsilon 2 | Solo | SplitNN | Combine |"
     assert rows == [
         "| MNIST (4) | 16 bytes | 98.10 (1) | 99.10 (1) | - | 99.00 (1) | - |",
+        "| MNIST (4) | 16 x 8 bits | 98.00 (1) | 98.60 ± 0.10 (2) | - | - | - |",
         "| MNIST (4) | 8 bytes | - | 98.20 (1) | - | - | - |",
         "| MNIST (4) | 16 x 8 bits, 3 host networks | - | 98.90 (1) | - | - | - |",
-        "| MNIST (4) | 16 x 8 bits | 98.00 (1) | 98.60 ± 0.10 (2) | - | - | - |",
         "| MNIST (4) | 4 x 8 bits | - | 97.50 (1) | - | - | - |",
     ]
+
+
+def test_what_is_compared_with_other_methods_is_told_by_its_message(stored):
+    found = hints.compared(hints.results("hints"))
+    assert {sent: [line["value"] for line in runs] for sent, runs in found.items()} == {
+        "16 bytes": [98.1, 99.1],
+        "16 x 8 bits": [98.0, 98.5, 98.7],
+    }
+    assert list(hints.compared([line(97.0), line(96.0, dim=4)])) == ["16 x 8 bits"]
 
 
 def test_values_by_hints_are_compared_with_none_on_the_same_rows(stored):
@@ -83,3 +95,21 @@ def test_curves_have_one_host_network(stored):
         None: [(13.0, 98.0), (16.0, 98.1)],
         2: [(4.0, 97.5), (8.0, 98.2), (13.0, pytest.approx(98.6)), (16.0, 99.1)],
     }
+
+
+def test_messages_are_shown_by_what_they_are_made_of(tmp_path, monkeypatch):
+    made = {"data": "mnist", "epsilon": 2.0, "bytes_per_row": 16.0}
+    lines = [
+        made | {"by_hints": 0, "values": 16, "accuracy": 98.0},
+        made | {"by_hints": 9, "values": 16, "accuracy": 98.5},
+        made | {"by_hints": 9, "values": 32, "accuracy": 98.75},
+        made | {"by_hints": 9, "values": 32, "accuracy": 97.0, "bytes_per_row": 8.0},
+    ]
+    (tmp_path / "hint_messages.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    monkeypatch.setattr(store, "RESULTS", tmp_path)
+    assert hints.messages_table().splitlines() == [
+        "| data | label epsilon | values by hints | 16 values in all | 32 values in all |",
+        "|---|---|---|---|---|",
+        "| MNIST | - | 0 | 98.00 | - |",
+        "| MNIST | 2 | 9 | 98.50 | 98.75 |",
+    ]
