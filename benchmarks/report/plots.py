@@ -227,10 +227,8 @@ def private_budgets(folder: Path) -> None:
     save(figure, axes, folder / "private.png")
 
 
-KINDS: tuple[dict[str, Any], ...] = (
-    {"marker": "*", "ls": "-", "ms": 12},
-    {"marker": "o", "ls": ":", "ms": 6},
-)  # of messages, best first
+# Messages of hints: of so many bytes; of so many values.
+HINTED: tuple[dict[str, Any], ...] = ({"marker": "*", "ls": "-", "ms": 12}, {"marker": "o", "ls": ":", "ms": 6})
 
 
 def hints_curves(folder: Path) -> None:
@@ -245,12 +243,13 @@ def hints_curves(folder: Path) -> None:
             for name, method in hints.OTHERS.items()
             if name != "Solo"  # far below, where it would leave the others no room
         }
-        for (sent, runs), look_of in zip(hints.compared(group).items(), KINDS, strict=False):
+        for sent, runs in hints.compared(group).items():
             by_epsilon = [pick(runs, hints=each) for each in order(runs, "hints")]
             values = [[line["value"] for line in each] for each in by_epsilon]
             means, spreads = ([float(f(each)) for each in values] for f in (np.mean, np.std))
             known = order(runs, "hints")
-            axis.errorbar(known, means, spreads, capsize=3, label=f"hints, {sent}", color=colour("FedOnce"), **look_of)
+            look_of = {"color": colour("FedOnce"), "capsize": 3} | HINTED[sent.endswith("bits")]
+            axis.errorbar(known, means, spreads, label=f"hints, {sent}", **look_of)
             drawn += [*np.add(means, spreads), *np.subtract(means, spreads)]
             lines |= {f"no hints, {sent}": [line for line in runs if look(line, "hints") is None]}
         for name, each in lines.items():

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
@@ -15,6 +16,7 @@ from fedonce.learners.hinted import LEAST_HINTED
 from fedonce.learners.told import Told
 from fedonce.party.hinting import publish
 from fedonce.privacy.response import answers
+from fedonce.training.checkpoints import Progress
 from tests.conftest import make_table
 
 CPU = torch.device("cpu")
@@ -171,20 +173,32 @@ class TestBytesPerRow:
         for each in ("transform", "transform_in_layers"):
             np.testing.assert_array_equal(getattr(learner, each)(rows, CPU), getattr(learner.base_, each)(rows, CPU))
 
-    @pytest.mark.parametrize(("most", "values"), [(0.05, 1), (2.0, 1), (16.0, 1)])
-    def test_of_a_table_with_two_classes_one_value_is_enough(self, most, values):
+    @pytest.mark.parametrize("most", [0.05, 2.0, 16.0])
+    def test_of_a_table_with_two_classes_one_value_is_enough(self, most):
         rows, label = hidden_class()
         told = replace(told_of(label), asked=True)
-        assert fitted(rows, told, 16, epochs=1, bytes_per_row=most).hinted_ == values
+        assert fitted(rows, told, 16, epochs=1, bytes_per_row=most).hinted_ == 1
 
     def test_so_few_that_hints_would_tell_nothing(self):
         """Then the learner of the rest has them all, and gives what it would have given alone."""
-        rows, label = hidden_class()
-        learner = fitted(rows, told_of(label), share=0.5, base="auto", epochs=1, bytes_per_row=0.002)
-        alone = Hinted(base="auto", bytes_per_row=0.002).without_hints()
-        alone.fit(rows, 4, np.random.default_rng(0), CPU)
-        assert (learner.hinted_, learner.base_.chosen_.name) == (0, alone.chosen_.name)
-        np.testing.assert_array_equal(learner.transform(rows, CPU), alone.transform(rows, CPU))
+        rows, label = images(260)
+        hints, rows = publish(label, Hinting(4.0)), rows.reshape(260, -1)
+        learner = Hinted(base="autoencoder", share=0.5, epochs=2)
+        given, alone = (
+            Guest("shop", each, 4, shape=(1, 8, 8), epochs=2, bytes_per_row=0.05) for each in (learner, "autoencoder")
+        )
+        messages = given.learn(rows, hints=hints), alone.learn(rows)
+        assert (given.learner.hinted_, given.learner.network_) == (0, None)
+        assert given.history == alone.history
+        np.testing.assert_array_equal(*(each.values for each in messages))
+
+    @pytest.mark.parametrize("most", [math.inf, 0.0, 2000.0, True, "16"])
+    def test_what_is_no_number_of_bytes_is_refused(self, most):
+        rows, label = hidden_class(300)
+        with pytest.raises(
+            InputError, match="'bytes_per_row' parameter of the learner 'hinted' must be a number from 0.05"
+        ):
+            fitted(rows, told_of(label), bytes_per_row=most)
 
     def test_those_of_the_learner_it_is_put_around(self):
         X, y = make_table(300)
@@ -208,16 +222,26 @@ class TestWithoutHints:
         assert len(guest.history) == 2
 
     @pytest.mark.parametrize("settings", [{}, {"bytes_per_row": 1.0}], ids=["", "bytes"])
-    @pytest.mark.parametrize(("name", "shape"), [("pca", None), ("autoencoder", None), ("auto", (1, 8, 8))])
+    @pytest.mark.parametrize(
+        ("name", "shape"), [("pca", None), ("autoencoder", None), ("auto", (1, 8, 8)), ("autoencoder", (1, 8, 8))]
+    )
     def test_a_message_for_which_hints_are_of_no_use_is_that_without_them(self, name, shape, settings):
         rows, _ = images(400) if shape else hidden_class(400)
         rows = rows.reshape(400, -1)
         hints = publish(np.random.default_rng(7).integers(0, 2, 400), Hinting(4.0))
-        given, none = (
-            Guest("shop", name, 4, epochs=1, shape=shape, **settings).learn(rows, hints=told) for told in (hints, None)
-        )
+        guests = [Guest("shop", name, 4, epochs=1, shape=shape, **settings) for _ in range(2)]
+        given, none = (guest.learn(rows, hints=told) for guest, told in zip(guests, (hints, None), strict=True))
         assert (given.note.split(";")[0], given.learner) == (f"0 of {given.dim} values by hints", none.learner)
         np.testing.assert_array_equal(given.values, none.values)
+        assert guests[0].history == guests[1].history
+
+    def test_epochs_of_the_rest_are_told_too(self):
+        rows, label = images(400)
+        stages = []
+        guest = Guest("shop", "autoencoder", 4, epochs=2, shape=(1, 8, 8))
+        progress = Progress(lambda done, epochs, stage: stages.append((stage, done, epochs)))
+        guest.learn(rows.reshape(400, -1), hints=publish(label, Hinting(0.1)), progress=progress)
+        assert stages == [("autoencoder", 1, 2), ("autoencoder", 2, 2)]
 
     def test_a_share_of_none_takes_the_bytes_of_the_base(self):
         rows, label = hidden_class()
@@ -242,6 +266,56 @@ class TestWithoutHints:
         notes += [again.learn(X, hints=hints).note, again.learn(X).note]
         assert notes == ["0 of 4 values by hints"] * 2 + [""]
         assert not recwarn.list
+
+    def test_a_guest_that_took_hints_unasked_learns_without_them_as_it_was_made(self, tmp_path, recwarn):
+        rows, label = images(2500)
+        rows = rows.reshape(2500, -1)
+        guest = Guest("shop", "pca", 4, shape=(1, 8, 8), epochs=6)
+        assert not guest.learn(rows, hints=publish(label, Hinting(8.0))).note.startswith("0 of ")
+        guest.save(tmp_path / "shop")
+        again = Guest.load(tmp_path / "shop")
+        np.testing.assert_array_equal(again.represent(rows[:9]).values, guest.represent(rows[:9]).values)
+        messages = [each.learn(rows) for each in (again, Guest("shop", "pca", 4, shape=(1, 8, 8), epochs=6))]
+        assert [(each.learner, each.model) for each in messages] == [("pca", messages[0].model)] * 2
+        assert not recwarn.list
+
+
+def test_a_table_with_a_column_of_many_categories_uses_hints_where_that_is_asked_for():
+    rows, label = hidden_class()
+    table = pd.DataFrame(rows).rename(columns=str).assign(town=[f"town {number}" for number in np.arange(N) % 150])
+    message = Guest("shop", "hinted", 4, epochs=1).learn(table, hints=publish(label, Hinting(4.0)))
+    assert message.note.startswith("2 of 4 values by hints")
+
+
+def test_a_learner_that_has_no_name_here_is_not_put_beside_hints():
+    class Mine(PCA):
+        name = "mine"
+
+    rows, label = hidden_class(300)
+    with pytest.raises(InputError, match=r"'mine' is not known by it; call fedonce\.learners\.register"):
+        Guest("shop", Mine(), 2).learn(rows, hints=publish(label, Hinting(4.0)))
+
+
+def test_a_learning_of_images_that_was_killed_goes_on_to_the_same_bits(tmp_path):
+    rows, label = images(400)
+    rows, hints = rows.reshape(400, -1), publish(label, Hinting(4.0))
+
+    def guest():
+        return Guest("shop", Hinted(base="autoencoder", share=0.5, epochs=3), 4, 32, shape=(1, 8, 8))
+
+    def learn(stage=None, epoch=None):
+        def tell(done, _epochs, what):
+            if (what, done) == (stage, epoch):
+                raise KeyboardInterrupt
+
+        progress = Progress(tell, tmp_path / "kept", fingerprint="mine", every=0.0)
+        return guest().learn(rows, hints=hints, progress=progress).to_bytes()
+
+    whole = guest().learn(rows, hints=hints).to_bytes()
+    for stage, epoch in (("autoencoder", 2), ("hinted", 1), ("hinted", 2)):
+        with pytest.raises(KeyboardInterrupt):
+            learn(stage, epoch)
+        assert learn() == whole
 
 
 @pytest.mark.parametrize("shape", [(12,), (1, 8, 8)])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,9 @@ from fedonce import (
     BudgetError,
     FedOnceClassifier,
     FedOnceRegressor,
+    FedOnceWarning,
     Guest,
+    Hinting,
     Host,
     InputError,
     MessageError,
@@ -28,6 +31,7 @@ from fedonce.hostmodels.network_model import NetworkModel
 from fedonce.learners import NAT, Random
 from fedonce.messages.codecs import find
 from fedonce.messages.representation import Representation
+from fedonce.party.hinting import publish
 from fedonce.rounds.guest import GuestSide
 from tests.conftest import make_table
 
@@ -301,6 +305,22 @@ def test_a_guest_that_blurs_takes_part_in_no_rounds():
             LocalEngine(guests, {"shop": Table.of(X[:, 3:])}, {}),
             Rounds(rounds=1),
         )
+
+
+def test_a_guest_that_has_learnt_from_hints_takes_part_in_no_rounds():
+    X, y = make_table()
+    parties = engine(X, "hinted")
+    parties.hints = publish(y, Hinting(4.0), party="bank")
+    with pytest.raises(InputError, match="has learnt from hints at labels, and takes part in no rounds"):
+        protocol.fit(Host("bank", recipe=RECIPE), X[:, :3], y, parties, Rounds(rounds=3))
+
+
+def test_a_learner_for_hints_that_has_none_starts_at_random_as_that_of_the_rest():
+    X, y = make_table()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FedOnceWarning)
+        model = FedOnceClassifier(parties=2, learner="hinted", rounds=Rounds(rounds=3, start="random"), host_epochs=1)
+        assert model.fit(X, y).predict(X).shape == y.shape
 
 
 def test_a_guest_that_leaves_before_rounds_is_left_out_of_them():

@@ -103,6 +103,7 @@ GUESTS = {
         table(),
     ),
     "autoencoder of images": lambda: images(Autoencoder(epochs=EPOCHS)),
+    "autoencoder of images, channels last": lambda: images(Autoencoder(epochs=EPOCHS, network="cnn3")),
     "auto": lambda: (Guest("shop", "auto", dim=2, bits=32, epochs=EPOCHS), table()),
 }
 

@@ -163,7 +163,8 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             preparation.check_embeddings(len(self._blocks[preparation.party].positions))
         if self._task == "classification":
             check_classification_targets(label)
-        engine = self._engine(guests, table, present, self._hints(hinting, label))
+        # Where there is nobody to tell, no label is told.
+        engine = self._engine(guests, table, present, self._hints(hinting, label) if guests else None)
         if plan is not None:
             self._check_networks([each for each in preparations if each.party in own], table)
             self.plan_ = plan
@@ -190,11 +191,12 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self.overlap_ = fitted.overlap
         self.validation_ = self._host.validation
         self.hints_ = hints
-        if hints is not None and all(message.note.startswith("0 of ") for message in fitted.representations.values()):
+        notes = [message.note for message in fitted.representations.values()]
+        if hints is not None and notes and all(note.startswith("0 of ") for note in notes):
             text = (
-                f"No guest had use for the hints at {hints.label!r}, which were told with epsilon {hints.epsilon:g}: tables use "
-                "them where learner='hinted', images (fedonce.Pixels, fedonce.tiles) where a trial finds them better, and nobody "
-                f"who has fewer than {LEAST_HINTED}."
+                f"No guest had use for the hints at {hints.label!r}, which were told with epsilon {hints.epsilon:g}. Tables use "
+                "hints only with learner='hinted'; images (fedonce.Pixels, fedonce.tiles) only where a trial finds them better; "
+                f"and no guest does that has hints for fewer than {LEAST_HINTED} rows."
             )
             warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=3)
         local = {guest: message.local_epsilon for guest, message in fitted.representations.items()}

@@ -124,8 +124,8 @@ class Taken:
             made = f"no value is by hints: fewer than {LEAST_HINTED} rows have one"
         else:
             made = (
-                "no value is by hints: of a table none is unless you ask for the learner 'hinted', of images none where a trial "
-                "on rows held back finds that they give nothing"
+                "no value is by hints: a table uses hints only if you ask for the learner 'hinted', images only if a trial on "
+                "rows held back shows that they help"
             )
         told = f"{self.hinted_rows:,} of {self.rows:,} rows have one{gaps}"
         return f"Hints at {self.label!r} ({how}, {self.classes} classes): {told}. {made[0].upper()}{made[1:]}."

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 HELD, MOST_HELD = 6, 10_000  # a sixth of the rows is held back, and no more than so many
 MOST_READ = 10_000  # rows that a reader is trained on
 # Standard errors by which hints must be better. They are over rows, and a reader that begins otherwise differs by about as much
-# again. So a message that is as good is now and then taken for a better one, which costs nothing.
+# again. So a message that is no better is now and then taken for a better one.
 SURE = 2.5
 TRUE_ENOUGH = 0.5  # share of true hints above which each class gets a value
 MOST = 0.625  # the largest share by hints, of values and of bytes, unless the fewest values need more

@@ -1,4 +1,4 @@
-"""Learning with hints: some values by what a guest was told of labels, the others without, as they share best.
+"""Learning with hints: some values by what a guest was told of labels, the others without.
 
 What the host publishes of its labels is noisy (`fedonce.party.hinting`). An encoder is trained to tell the class from the guest's
 own columns; its loss knows how noisy the answers are, so that it learns the class and not the noise. A few of an image's values
@@ -8,7 +8,6 @@ are the encoder's, and none where a trial on rows held back does not show that t
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -18,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from fedonce.data.preparation.categories import Coding
 from fedonce.errors import InputError, parameter_error
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for, progress_for
 from fedonce.learners.hint_encoder import encoder, train
@@ -26,7 +24,7 @@ from fedonce.learners.hint_trial import Trial, in_bytes, values_by_hints
 from fedonce.learners.names import LEARNERS, Facts
 from fedonce.learners.pca import principal
 from fedonce.learners.told import Told
-from fedonce.messages.codecs.budget import MOST_BYTES
+from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.codecs.steps import Steps
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows
@@ -82,6 +80,12 @@ class Hinted(NetworkLearner):
         if isinstance(learner, cls):
             learner.bytes_per_row = bytes_per_row if learner.bytes_per_row is None else learner.bytes_per_row
             return learner
+        if learner.name not in LEARNERS:
+            raise InputError(
+                f"With hints, the learner of the other values is taken by its name, and {learner.name!r} is not known by it; "
+                "call fedonce.learners.register with it first.",
+                parameter="learner",
+            )
         fresh, own = (settings_of(each, "The learner") for each in (LEARNERS[learner.name](), learner))
         epochs, most = own.get("epochs"), own.get("bytes_per_row")
         if any(own[name] != fresh.get(name) for name in own if name not in ("epochs", "bytes_per_row")):
@@ -97,7 +101,7 @@ class Hinted(NetworkLearner):
         """Raise where a setting is out of its range."""
         for name, least, most, wanted in (
             ("share", 0, 1, "a number from 0 to 1"),
-            ("bytes_per_row", 1e-9, math.inf, "a number above 0"),
+            ("bytes_per_row", LEAST_BYTES, MOST_BYTES, f"a number from {LEAST_BYTES} to {MOST_BYTES:g}"),
         ):
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -105,11 +109,6 @@ class Hinted(NetworkLearner):
                 raise parameter_error("the learner 'hinted'", name, f"{wanted}, or None", value)
         if self.base not in LEARNERS or self.base == self.name:
             raise parameter_error("the learner 'hinted'", "base", "the name of another learner", self.base)
-
-    @property
-    def coding(self) -> Coding | None:  # type: ignore[override]
-        """As the other learner."""
-        return LEARNERS[self.base].coding if self.base in LEARNERS else None
 
     def fit(
         self,
@@ -131,24 +130,34 @@ class Hinted(NetworkLearner):
             )
         self.hinted_, self.rest_, self.network_, self.steps_ = 0, 0, None, None
         self.mean_, self.turn_ = np.zeros(0), np.zeros((0, 0))
-        # Codes are names, not numbers: an encoder of theirs would memorise each value's hints.
-        used = None if told is None or coded or not self._uses(told, rows) else told
         start = copy.deepcopy(rng)
-        if used is not None:
-            history = self._fit_both(rows, dim, used, rng, device, progress)
-            if self.hinted_:
+        rest = None
+        if told is not None and self._uses(told, rows):
+            rest, of_rest = self._fit_rest(rows, dim, rng, device, progress)
+            history = self._fit_hinted(rows, dim, told, rng, device, progress)
+            if history is not None:
                 return history
+            self.hinted_, self.network_ = 0, None
         alone = self.without_hints()
-        if used is None or self.base_ is None or self.base_.steps is not None:  # these heed bytes per row
+        if rest is None or rest.steps is not None:  # these heed bytes per row
             more = progress_for(alone.fit, progress) | coded_for(alone.fit, coded)
-            history = alone.fit(rows, dim, start, device, **more)
-            self.base_ = alone
+            rest, of_rest = alone, alone.fit(rows, dim, start, device, **more)
         elif hasattr(alone, "bytes_per_row"):
-            self.base_.bytes_per_row = alone.bytes_per_row  # type: ignore[attr-defined]
-        self.rest_ = self.base_.transform(rows[:1], device).shape[1]
-        return history
+            rest.bytes_per_row = alone.bytes_per_row  # type: ignore[attr-defined]
+        self.base_ = rest
+        self.rest_ = rest.transform(rows[:1], device).shape[1]
+        return of_rest
 
-    def _fit_both(
+    def _fit_rest(
+        self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device, progress: Progress | None
+    ) -> tuple[Learner, list[Epoch]]:
+        """Learn the values that stand beside those by hints."""
+        self.base_ = self.without_hints()
+        if self.bytes_per_row is not None and hasattr(self.base_, "bytes_per_row"):
+            self.base_.bytes_per_row = MOST_BYTES  # its values are rounded beside those by hints, not before
+        return self.base_, self.base_.fit(rows, dim, rng, device, **progress_for(self.base_.fit, progress))
+
+    def _fit_hinted(
         self,
         rows: Rows,
         dim: int,
@@ -156,22 +165,23 @@ class Hinted(NetworkLearner):
         rng: np.random.Generator,
         device: torch.device,
         progress: Progress | None,
-    ) -> list[Epoch]:
-        """Learn both kinds of values, unless those by hints are not worth it."""
-        self.base_ = self.without_hints()
-        if self.bytes_per_row is not None and hasattr(self.base_, "bytes_per_row"):
-            self.base_.bytes_per_row = MOST_BYTES  # its values are rounded beside those by hints, not before
-        history = self.base_.fit(rows, dim, rng, device)
+    ) -> list[Epoch] | None:
+        """Learn the values by hints, and how both kinds share the message; None: hints are not worth it."""
+        assert self.base_ is not None
         values, known = self.base_.transform(rows, device), told.hinted
         self.mean_, _, self.turn_, _ = principal(values, values.shape[1])
         self.hinted_ = self._values_for(rows[known], values[known], told.take(known), dim, rng, device)
         if not self.hinted_:
-            return history
+            return None
         history = self._train(rows[known], told.take(known), rng, device, progress)
         self.rest_ = min(dim - self.hinted_, len(self.turn_))
-        if self.bytes_per_row is not None:
-            self._share_out(super().transform(rows, device), self._rest(values), self.bytes_per_row)
-        return history
+        if self.bytes_per_row is None:
+            return history
+        return (
+            history
+            if self._share_out(super().transform(rows, device), self._rest(values), self.bytes_per_row)
+            else None
+        )
 
     def without_hints(self) -> Learner:
         """Return the learner of the rest, which learns alone where there are no hints."""
@@ -188,9 +198,9 @@ class Hinted(NetworkLearner):
         A table's values are worth what they tell together with the host's and other guests' columns, which no guest can try:
         there, hints are taken where somebody asks for this learner by name (docs/hints.md has the figures).
         """
-        if self.share is not None:
-            return self.share > 0 and len(told.hinted) >= LEAST_HINTED
-        return len(told.hinted) >= LEAST_HINTED and (rows.ndim == 4 or told.asked)
+        if len(told.hinted) < LEAST_HINTED:
+            return False
+        return self.share > 0 if self.share is not None else rows.ndim == 4 or told.asked
 
     def _rest(self, values: Rows) -> Rows:
         """Return the values beside those by hints, by how much they vary; `values` are the base's."""
@@ -198,17 +208,20 @@ class Hinted(NetworkLearner):
         rest: Rows = ((values - self.mean_) @ self.turn_[: self.rest_].T).astype(np.float32)
         return rest
 
-    def _share_out(self, learnt: Rows, rest: Rows, bytes_per_row: float) -> None:
-        """Share the bytes of a row out, and leave away those of the rest for which there are none."""
+    def _share_out(self, learnt: Rows, rest: Rows, bytes_per_row: float) -> bool:
+        """Share the bytes of a row out, and leave away those of the rest for which there are none.
+
+        False: there are so few that values by hints would tell nothing.
+        """
         steps = in_bytes(learnt, rest, bytes_per_row)
         assert steps.groups is not None
-        if not steps.levels[: self.hinted_].any():  # so few bytes that these would tell nothing
-            self.hinted_ = 0
-            return
+        if not steps.levels[: self.hinted_].any():
+            return False
         # They are in the order in which they vary: what is not told is at the end.
         self.rest_ = int(np.flatnonzero(steps.levels[self.hinted_ :]).max(initial=-1)) + 1
         sent = slice(self.hinted_ + self.rest_)
         self.steps_ = Steps(steps.low[sent], steps.step[sent], steps.levels[sent], steps.groups[sent])
+        return True
 
     @property
     def steps(self) -> Steps | None:

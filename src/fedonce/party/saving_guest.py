@@ -16,6 +16,7 @@ from fedonce.data.schema import Reading
 from fedonce.errors import InputError
 from fedonce.learners import LEARNERS, Learner
 from fedonce.learners.cells import MOST_CELLS
+from fedonce.learners.hinted import Hinted
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
 from fedonce.messages.codecs.coded import Coded12, coded_by
@@ -58,6 +59,7 @@ def content(guest: GuestSettings, state: GuestState, leaving: Mapping[str, bytes
     }
     if state.hints:
         settings["hints"] = state.hints
+        settings["asked_for_hints"] = isinstance(guest.learner, Hinted)  # or taken, as there were hints
     if guest.bytes_per_row is not None:
         settings["bytes_per_row"] = float(guest.bytes_per_row)
     weights = _weights(state, state.codec)
@@ -94,10 +96,12 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
     check_lengths(settings["learner"], len(weights))
     name, noise, naming = kept(settings["name"]), settings["noise"], settings["naming"]
     learner = _learner(settings["learner"])
-    preparation = replace(Preparation.from_json(stored.encoding), coding=learner.coding)
+    taken = isinstance(learner, Hinted) and settings.get("asked_for_hints") is False
+    given = learner.without_hints() if isinstance(learner, Hinted) and taken else learner
+    preparation = replace(Preparation.from_json(stored.encoding), coding=given.coding)
     guest = GuestSettings(
         name,
-        learner,
+        given,
         settings["dim"],
         codecs.find(settings["bits"], "Guest"),
         preparation.shape,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from fedonce.data.table import Table
 from fedonce.errors import BudgetError, InputError, MessageError
-from fedonce.learners import Auto, NetworkLearner
+from fedonce.learners import Auto, Hinted, NetworkLearner
 from fedonce.messages.representation import DIM_LIMIT, Representation, row_digest
 from fedonce.party import FineTuning, Guest
 from fedonce.rounds.settings import Rounds
@@ -45,6 +45,12 @@ class GuestSide:
             raise BudgetError(
                 f"Party {guest.name!r} has a privacy budget, and takes part in no rounds: they have no private version. Leave "
                 "the rounds out, or the budget."
+            )
+        if guest.state.hints:
+            raise InputError(
+                f"Party {guest.name!r} has learnt from hints at labels, and takes part in no rounds: their gradients tell it the "
+                "labels, whatever hints hide. Leave out the hints, or rounds.",
+                parameter=("hints", "rounds"),
             )
         self.guest, self.host, self.n_rows = guest, host, n_rows
         self.encoding, self.shift = rounds.encoding(guest.encoding), rounds.shift
@@ -80,6 +86,9 @@ class GuestSide:
     def _random_network(self) -> nn.Module:
         """Make a network in place of all that was learnt; the learner's own kind where it has one."""
         learner, self.dim = self.guest.learner, self.guest.dim
+        if isinstance(learner, Hinted):
+            learner = learner.without_hints()
+            self.guest.adopt(replace(self.guest.state, learner=learner))
         if isinstance(learner, NetworkLearner):
             self._fine_tune(FineTuning())
             return learner.start(self.rows, self.dim, self.device)

@@ -109,7 +109,14 @@ def apply(network: nn.Module, rows: Rows | Sequence[Rows], device: torch.device)
     size = min(APPLY_BLOCK, IMAGE_BLOCK * torch.get_num_threads()) if images else APPLY_BLOCK
     starts = range(0, max(len(inputs[0]), 1), size)  # no rows: one block of nothing, for the shape of the output
     with threads_for(network_work(network, inputs[0].shape[1:], APPLY_BLOCK)):
-        return np.concatenate([_apply_block(exact, inputs, slice(at, at + size), device) for at in starts])
+        blocks = (_apply_block(exact, inputs, slice(at, at + size), device) for at in starts)
+        first = next(blocks)
+        # Filled in place: results that are kept one by one would lie between blocks, which then take new memory each time.
+        outputs = np.empty((len(inputs[0]), *first.shape[1:]), np.float32)
+        outputs[:size] = first
+        for at, block in zip(starts[1:], blocks, strict=True):
+            outputs[at : at + size] = block
+        return outputs
 
 
 def _apply_block(network: nn.Module, inputs: list[Rows], rows: slice, device: torch.device) -> NDArray[np.float32]:

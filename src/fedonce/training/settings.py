@@ -152,5 +152,7 @@ class TorchUpdate:
         self._memory = {}
         for key, value in tensors.items():
             number, _, name = key.partition(".")
-            device = self.parameters[int(number)].device
-            self._memory.setdefault(int(number), {})[name] = torch.from_numpy(value.copy()).to(device)
+            parameter, kept = self.parameters[int(number)], torch.from_numpy(value.copy())
+            # In memory as the parameter lies, with channels last or not: fused steps go over both side by side.
+            shaped = torch.zeros_like(parameter).copy_(kept) if kept.shape == parameter.shape else kept
+            self._memory.setdefault(int(number), {})[name] = shaped.to(parameter.device, kept.dtype)
