@@ -51,12 +51,20 @@ def test_a_classifier_with_hints_says_so_everywhere(fitted):
     assert fitted.score(X, y) > 0.8
 
 
+def test_where_there_is_nobody_to_tell_no_label_is_told(recwarn):
+    X, y = make_table()
+    model = classifier(2.0, parties={"bank": list(range(8))}, host="bank").fit(X, y)
+    assert model.hints_ is None
+    assert not hasattr(model, "ledger_")
+    assert ["one party only" in str(warning.message) for warning in recwarn.list] == [True]
+
+
 def test_hints_that_no_guest_had_use_for_are_told_of():
     """They cost their epsilon all the same."""
     X, y = make_table()
     with pytest.warns(
         FedOnceWarning,
-        match="No guest had use for the hints at 'label', which were told with epsilon 2: tables use them where",
+        match="No guest had use for the hints at 'label', which were told with epsilon 2. Tables use hints only with",
     ):
         model = classifier(2.0).fit(X, y)
     assert model.representations_["shop"].note.startswith("0 of 3 values by hints")

@@ -109,7 +109,7 @@ def test_hints_travel_with_the_request_and_everybody_says_so(bank):
     assert (figures["ledger"][0]["party"], figures["ledger"][0]["what"]) == ("bank", "hints at 'churned'")
     assert Facts.read(bank.folder / "model").hints == "2.0 churned"
     assert bank.events("hints")[0]["label"] == "churned"
-    assert (sent(bank).hints, sent(bank).learner) == ("2.0 churned", "hinted")
+    assert (sent(bank).hints, sent(bank).learner) == ("2.0 churned", "pca")  # a table that did not ask for more
     assert [each.hints for each in bank.learnings()] == ["2.0 churned"]
     shown = allowance.as_json(bank.responder.policy(), bank.responder.record.look())
     assert [each["hints"] for each in shown["last"]] == ["2.0 churned"]

@@ -7,11 +7,12 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from fedonce import learners
+from fedonce import Hinting, learners
 from fedonce.errors import InputError
 from fedonce.federation import policy as policies
 from fedonce.federation.policy import DEFAULT_POLICY, KEYS, LONGEST_PLAN, Policy
 from fedonce.federation.request import Request
+from fedonce.party.hinting import publish
 from fedonce.privacy.budget import Task, calibrate
 from fedonce.rounds.settings import LEAST_BITS
 from fedonce.rows import alignment
@@ -141,6 +142,11 @@ def test_only_named_hosts_and_runs():
         (Policy(), {"dim": 32}, "dim 32 is above the 16 that shop allows (max_dim)"),
         (Policy(max_bits=8), {"bits": 16}, "bits 16 is above the 8 that shop allows (max_bits)"),
         (Policy(), {"epochs": 2000}, "epochs 2000 is above the 1000 that shop allows (max_epochs)"),
+        (
+            Policy(max_epochs=10, hints=True),
+            {"epochs": 6, "hints": publish(np.arange(2), Hinting(2.0)).to_bytes()},
+            "epochs 12 is above the 10 that shop allows (max_epochs)",
+        ),
         (Policy(max_epochs=5), {"learner": "nat"}, "no epochs are given, and the learner 'nat' may take 100"),
         (Policy(max_local_epsilon=4), {}, "no local epsilon, and shop tells rows with 4 at most (max_local_epsilon)"),
         (Policy(max_local_epsilon=4), {"local_epsilon": 5.0}, "local_epsilon 5, and shop tells rows with 4 at most"),

@@ -12,9 +12,10 @@ import pytest
 
 from fedonce import Guest
 from fedonce.errors import FedOnceWarning, InputError, MessageError
-from fedonce.jobs import GuestBudget, GuestJob, HintsFile, Learning, RowNames, TableSource
+from fedonce.jobs import GuestBudget, GuestJob, HintsFile, Learning, RowNames, TableSource, hints_taken
 from fedonce.jobs.hints_taken import Taken
 from fedonce.learners.hinted import Hinted
+from fedonce.messages import hints
 from fedonce.messages.keys import read_private
 from tests.jobs.office import done
 
@@ -89,6 +90,16 @@ def test_a_learner_that_takes_no_value_by_hints_says_so(tmp_path):
     assert "No value is by hints" in report.hints
 
 
+def test_sealed_hints_are_judged_by_their_size_before_they_are_opened(monkeypatch):
+    size = Path("sealed.fedonce").stat().st_size
+    monkeypatch.setattr(hints, "memory_limit", lambda: 4 * size - 1)
+    monkeypatch.setattr(hints_taken, "unseal", lambda raw, key: pytest.fail("opened"))
+    with pytest.raises(
+        MessageError, match=r"sealed.fedonce is refused: it has .*, which take .* to read, and the limit is"
+    ):
+        read("sealed.fedonce", key="shop.key")
+
+
 def test_a_key_opens_sealed_hints_as_it_opens_agreed_rows(tmp_path):
     rows = RowNames("secret", key="shop.key")
     assert learn(tmp_path / "model", HintsFile("sealed.fedonce"), rows).hinted.hinted_rows == N - 50
@@ -121,7 +132,7 @@ def test_rows_known_by_their_places(tmp_path):
         (
             1000,
             0,
-            "No value is by hints: of a table none is unless you ask for the learner 'hinted', of images none where",
+            "No value is by hints: a table uses hints only if you ask for the learner 'hinted', images only if a trial on rows",
         ),
     ],
 )

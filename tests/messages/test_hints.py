@@ -227,7 +227,9 @@ def test_a_file_is_judged_by_its_header_before_it_is_read(monkeypatch):
     assert check_start(data, len(data)) == (ROWS, 3, 2.0)
     with pytest.raises(MessageError, match=r"it has 1,000,000 bytes, and 40 rows take no more than"):
         check_start(data, 10**6)
-    monkeypatch.setattr(hints, "memory_limit", lambda: 100)
+    monkeypatch.setattr(
+        hints, "memory_limit", lambda: 3 * len(data)
+    )  # read, taken apart, put in order: several times its size
     with pytest.raises(MessageError, match="a quarter of this machine's memory"):
         Hints.from_bytes(data)
 

@@ -279,6 +279,14 @@ def test_settings_that_are_no_numbers(tmp_path):
     assert not os.listdir(tmp_path)
 
 
+def test_an_array_of_nothing_has_no_side_of_which_memory_could_be_made(tmp_path):
+    save(tmp_path / "small", Stored("host", {}, {}, {"w": np.zeros((2**16, 0), np.float32)}))
+    assert load(tmp_path / "small", "host").weights["w"].shape == (2**16, 0)
+    save(tmp_path / "large", Stored("host", {}, {}, {"w": np.zeros((10**9, 0), np.float32)}))
+    with pytest.raises(InputError, match=r"its 'w' holds nothing, in \(1000000000, 0\)"):
+        load(tmp_path / "large", "host")
+
+
 def test_odd_text_survives(tmp_path):
     odd = Stored("guest", {"name": "\ud800 é \x00"}, {"values": ["\udfff"]}, {})
     same(load(save(tmp_path, odd), "guest"), odd)

@@ -224,7 +224,10 @@ class Policy:
     def _epochs(self, request: Request) -> Iterator[str]:
         what = f"the learner {request.learner!r}" if request.hints is None else "learning with hints"
         if request.epochs is not None:
-            yield from _above("epochs", request.epochs, self.max_epochs, request.guest)
+            # Values by hints, and those beside them, are each learnt for so long.
+            both = request.hints is not None and LEARNERS.facts(request.learner).trains
+            passes = request.epochs * (2 if both else 1)
+            yield from _above("epochs", passes, self.max_epochs, request.guest)
         elif self.max_epochs < OWN_EPOCHS and (request.hints is not None or LEARNERS.facts(request.learner).trains):
             yield (
                 f"no epochs are given, and {what} may take {OWN_EPOCHS}, which is above the "

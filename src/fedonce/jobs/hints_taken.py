@@ -15,7 +15,7 @@ from fedonce.learners.base import Learner
 from fedonce.learners.hinted import LEAST_HINTED, Hinted
 from fedonce.learners.names import LEARNERS
 from fedonce.messages.envelope import SEALED, kind_of, read_bytes
-from fedonce.messages.hints import Hints, check_signed, check_start
+from fedonce.messages.hints import Hints, check_signed, check_start, too_large
 from fedonce.messages.keys import PrivateKey, read_public, unseal
 from fedonce.messages.names import MUST_BE, is_party_name, why_not
 from fedonce.party import Guest
@@ -64,6 +64,8 @@ class HintsFile:
             if not has_key:
                 text = f"The hints file {self.path} is sealed; give the private key that it was sealed to (key)."
                 raise MessageError(text, parameter="key")
+            if why := too_large(size):
+                raise MessageError(f"The hints file {self.path} is refused: {why}.")
             return
         try:
             check_start(start, size)

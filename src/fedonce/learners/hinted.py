@@ -292,7 +292,7 @@ class Hinted(NetworkLearner):
         """Take them back."""
         self.hinted_, self.rest_ = int(tensors["hinted"]), int(tensors["rest"])
         self.mean_, self.turn_ = (tensors[name].astype(np.float64) for name in ("mean", "turn"))
-        fits = self.turn_.ndim == 2 and self.turn_.shape[1:] == self.mean_.shape
+        fits = self.turn_.ndim == 2 and self.turn_.shape[1:] == self.mean_.shape and len(self.turn_) <= len(self.mean_)
         if not fits or self.rest_ < 0 or (self.hinted_ and self.rest_ > len(self.turn_)):
             raise ValueError("its values do not go together")
         self.base_ = LEARNERS[self.base]()

@@ -25,6 +25,7 @@ KIND = "hints"
 MOST_CLASSES = 256
 LEAST_EPSILON, MOST_EPSILON = LEAST_HINTED, MOST_HINTED
 ROWS_LIMIT = 2**40
+COPIES = 4  # times its size, that reading hints takes at the most: unsealed, taken apart, and its ids put in order
 _KEYS = ("run", "party", "rows", "n", "label", "classes", "epsilon", "keep")
 _OPTIONAL = ("ids", "normalised")
 _NUMBER = r"[0-9]{1,12}(\.[0-9]{1,20})?(e-[0-9]{1,3})?"
@@ -197,9 +198,19 @@ def check_start(start: bytes, size: int, party: str | None = None) -> tuple[int,
     most = 8 + envelope.HEADER_LIMIT + n * (ID_LIMIT + 1) + 8 * classes
     if size > most:
         raise fail(f"it has {size:,} bytes, and {n} rows take no more than {most:,}")
-    if size > (limit := memory_limit()):
-        raise fail(f"it has {in_words(size)}, and the limit is {in_words(limit)}, a quarter of this machine's memory")
+    if why := too_large(size):
+        raise fail(why)
     return n, classes, epsilon
+
+
+def too_large(size: int) -> str:
+    """Say why a file of so many bytes is not read; nothing where it may be. While it is read it takes several times as much."""
+    if size * COPIES <= (limit := memory_limit()):
+        return ""
+    return (
+        f"it has {in_words(size)}, which take {in_words(size * COPIES)} to read, and the limit is {in_words(limit)}, a quarter "
+        "of this machine's memory"
+    )
 
 
 class _Failure(Failure):

@@ -19,6 +19,7 @@ from fedonce.learners.cells import MOST_CELLS
 from fedonce.learners.hinted import Hinted
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
+from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.codecs.coded import Coded12, coded_by
 from fedonce.messages.message_checks import says_hints
 from fedonce.messages.names import kept
@@ -95,6 +96,9 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
     settings, weights = stored.settings, stored.weights
     check_lengths(settings["learner"], len(weights))
     name, noise, naming = kept(settings["name"]), settings["noise"], settings["naming"]
+    most = settings.get("bytes_per_row")
+    if most is not None and (type(most) is not float or not LEAST_BYTES <= most <= MOST_BYTES):
+        raise ValueError("its bytes per row are no number of bytes that a row can take")
     learner = _learner(settings["learner"])
     taken = isinstance(learner, Hinted) and settings.get("asked_for_hints") is False
     given = learner.without_hints() if isinstance(learner, Hinted) and taken else learner
@@ -112,7 +116,7 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
         public=None if settings["ledger"] is None else preparation.public,
         naming=None if naming is None else _naming(naming),
         reading=None if settings["reading"] is None else Reading.from_json(settings["reading"]),
-        bytes_per_row=settings.get("bytes_per_row"),
+        bytes_per_row=most,
         local_epsilon=None if noise is None else noise.get("epsilon"),
     )
     return guest, GuestState(

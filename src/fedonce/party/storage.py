@@ -49,6 +49,9 @@ _LEAVES = re.compile(r"(?!\.)[\w.-]{1,100}\.fedonce")  # names of files that lea
 Tensors = dict[str, NDArray[Any]]
 
 
+EMPTY_SIDE = 2**16  # the longest side of an array without entries, of which memory could be made later
+
+
 @dataclass(frozen=True)
 class Stored:
     """What is in a folder: settings and encodings as JSON values, weights as arrays, and messages that were received.
@@ -237,6 +240,12 @@ def load(folder: str | Path, kind: str) -> Stored:
         if not isinstance(settings, dict) or not isinstance(encoding, dict):
             raise TypeError("its settings or its encoding are no table")
         weights = load_tensors(data["weights"])
+        if odd := next(
+            (name for name, array in weights.items() if not array.size and max(array.shape) > EMPTY_SIDE), None
+        ):
+            raise ValueError(
+                f"its {odd!r} holds nothing, in {weights[odd].shape}"
+            )  # a side that costs its writer no byte
         messages = {
             name.removeprefix("message of "): text for name, text in data.items() if name.startswith("message of ")
         }
