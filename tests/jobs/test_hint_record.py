@@ -163,6 +163,27 @@ def test_unknown_ids_are_new_people_where_half_of_all_are_known(path):
             assert (done.spent, done.new, done.anew) == (2.0, N, N)
 
 
+def test_ids_that_look_new_by_another_rule_are_refused_unless_they_are_said_to_be(path):
+    ids = np.array([f"K{i}" if i % 5 > 2 else f"k{i}" for i in range(N)], dtype=object)
+
+    def told(forms, **more):
+        return HintRecord(path).publish(
+            LABELS, Hinting(2.0), "classification", "bank", "churn", ids, Naming("plain", forms=forms), **more
+        )
+
+    assert (told(()).anew, told(()).anew) == (N, 0)
+    before = path.read_bytes()
+    with pytest.raises(
+        BudgetError, match=r"normalised now \(lower\) otherwise than in the record .* \(not at all\)"
+    ) as error:
+        told(("lower",))
+    assert error.value.parameters == ("forms", "new_rows")
+    assert path.read_bytes() == before
+    assert told(("trim",)).anew == 0  # a rule that changes no id
+    assert told(("lower",), new_rows=True).new == 2 * N // 5
+    assert told(("lower",)).anew == 0
+
+
 def test_new_people_need_ids(path):
     with pytest.raises(InputError, match=r"said to be new people's \(new_rows\), and the table has none"):
         publish(path, ids=None, new_rows=True)

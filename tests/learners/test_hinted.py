@@ -228,7 +228,7 @@ class TestWithoutHints:
     def test_a_message_for_which_hints_are_of_no_use_is_that_without_them(self, name, shape, settings):
         rows, _ = images(400) if shape else hidden_class(400)
         rows = rows.reshape(400, -1)
-        hints = publish(np.random.default_rng(7).integers(0, 2, 400), Hinting(4.0))
+        hints = publish(np.random.default_rng(7).integers(0, 2, 400), Hinting(4.0), key=bytes(32))
         guests = [Guest("shop", name, 4, epochs=1, shape=shape, **settings) for _ in range(2)]
         given, none = (guest.learn(rows, hints=told) for guest, told in zip(guests, (hints, None), strict=True))
         assert (given.note.split(";")[0], given.learner) == (f"0 of {given.dim} values by hints", none.learner)
@@ -236,11 +236,12 @@ class TestWithoutHints:
         assert guests[0].history == guests[1].history
 
     def test_epochs_of_the_rest_are_told_too(self):
-        rows, label = images(400)
+        rows, _ = images(400)
         stages = []
         guest = Guest("shop", "autoencoder", 4, epochs=2, shape=(1, 8, 8))
         progress = Progress(lambda done, epochs, stage: stages.append((stage, done, epochs)))
-        guest.learn(rows.reshape(400, -1), hints=publish(label, Hinting(0.1)), progress=progress)
+        hints = publish(np.random.default_rng(7).integers(0, 2, 400), Hinting(4.0), key=bytes(32))
+        guest.learn(rows.reshape(400, -1), hints=hints, progress=progress)
         assert stages == [("autoencoder", 1, 2), ("autoencoder", 2, 2)]
 
     def test_a_share_of_none_takes_the_bytes_of_the_base(self):

@@ -34,6 +34,7 @@ class Published:
     `epsilon` None: a stand-in that travels as it is, and costs nothing. `classes` or `edges` are what is told of the label.
     `rows_digest` is empty where rows have ids, each of which is counted by itself. Of rows by their places, and in records of
     format 1, it is a keyed digest of all labels: with any other it is another publication, which counts for every row.
+    `forms` is how ids were made alike, by which rows are known; None: by their places, or a record of before, which did not say.
     `column` is where the label stands; the rest tells one file from another.
     """
 
@@ -47,6 +48,7 @@ class Published:
     rows: int = 0
     checksum: str = ""
     time: str = ""
+    forms: tuple[str, ...] | None = None
 
     @property
     def what(self) -> Published:
@@ -56,9 +58,10 @@ class Published:
     @classmethod
     def from_json(cls, content: Any) -> Published:
         """Read a line; raise ValueError, TypeError or KeyError where it is none."""
-        lists = {name: None if content[name] is None else tuple(content[name]) for name in ("classes", "edges")}
-        made = cls(**{**content, **lists})
-        texts = (made.label, made.rows_digest, made.column, made.run, made.checksum, *(made.classes or ()))
+        lists = {name: content.get(name) for name in ("classes", "edges", "forms")}
+        made = cls(**{**content, **{name: None if each is None else tuple(each) for name, each in lists.items()}})
+        names = (*(made.classes or ()), *(made.forms or ()))
+        texts = (made.label, made.rows_digest, made.column, made.run, made.checksum, *names)
         numbers = (*(made.edges or ()), 1.0 if made.epsilon is None else made.epsilon)
         if not all(isinstance(text, str) for text in texts) or not all(type(each) is float for each in numbers):
             raise ValueError("its texts or numbers cannot be read")
@@ -93,7 +96,8 @@ class Books:
 
     def to_bytes(self) -> bytes:
         """Return the file."""
-        lines = [asdict(each) for each in self.published]
+        whole = [asdict(each) for each in self.published]
+        lines = [{name: value for name, value in each.items() if (name, value) != ("forms", None)} for each in whole]
         content = {"fedonce hints record": FORMAT, "key": self.key.hex(), "limit": self.limit, "limits": self.limits}
         return json.dumps(content | {"published": lines, "rows": self.rows.to_json()}, indent=1).encode() + b"\n"
 
@@ -143,6 +147,8 @@ class Books:
             rows, anew = self.rows.adding(now, 0.0 if counted else what.epsilon, self.start)
             if anew.strange and not new_rows:
                 raise _strangers(what, anew, n_rows, path)
+            if anew.new and not new_rows:
+                self._check_forms(lines, anew, path)
             made, anew = replace(made, rows=rows), Anew() if counted else anew
         self._check_limit(what, anew, n_rows, path)
         return made, anew
@@ -157,6 +163,21 @@ class Books:
                 "Nothing was written. A stand-in must be another column.",
                 parameter=("label", "proxy"),
             )
+
+    def _check_forms(self, lines: Sequence[Published], anew: Anew, path: Path) -> None:
+        """Raise where ids are made alike by other rules than before: those that then look new may be of people who were told."""
+        before = {each.forms for each in self.published if each.forms is not None and each.epsilon is not None}
+        other = next((each.forms for each in lines if each.forms is not None and each.forms not in before), None)
+        if other is None or not before:
+            return
+        said = [", ".join(forms) or "not at all" for forms in (other, *sorted(before))]
+        raise BudgetError(
+            f"Hints at {lines[0].label!r} are refused: ids are normalised now ({said[0]}) otherwise than in the record {path} "
+            f"({'; '.join(said[1:])}), which does not know {anew.new:,} of them. They may be people whose labels were told "
+            "before, and nobody would count that. Nothing was written. Normalise ids as before (forms), or, where they are new "
+            "people, say so (new_rows).",
+            parameter=("forms", "new_rows"),
+        )
 
     def _check_limit(self, what: Published, anew: Anew, n_rows: int, path: Path) -> None:
         """Raise where the sum of a row that is told anew is beyond the limit."""

@@ -129,9 +129,15 @@ class HintRecord:
             what, now = _described(codes, classes, hinting, None if parts is None else parts[0][0], books), time_now()
             lines = [
                 replace(
-                    what, column=column or hinting.label, run=run, rows=each.n_rows, checksum=each.checksum, time=now
+                    what,
+                    column=column or hinting.label,
+                    run=run,
+                    rows=each.n_rows,
+                    checksum=each.checksum,
+                    time=now,
+                    forms=None if ids is None else forms_of(naming, rows),
                 )
-                for each in made
+                for each, rows in zip(made, agreed, strict=True)
             ]
             told, way = None, hinting.way(classes)
             if parts is not None and what.epsilon is not None:

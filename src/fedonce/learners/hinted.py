@@ -175,13 +175,11 @@ class Hinted(NetworkLearner):
             return None
         history = self._train(rows[known], told.take(known), rng, device, progress)
         self.rest_ = min(dim - self.hinted_, len(self.turn_))
-        if self.bytes_per_row is None:
-            return history
-        return (
-            history
-            if self._share_out(super().transform(rows, device), self._rest(values), self.bytes_per_row)
-            else None
+        most = self.bytes_per_row
+        told_nothing = most is not None and not self._share_out(
+            super().transform(rows, device), self._rest(values), most
         )
+        return None if told_nothing else history
 
     def without_hints(self) -> Learner:
         """Return the learner of the rest, which learns alone where there are no hints."""

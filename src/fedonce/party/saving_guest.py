@@ -60,7 +60,8 @@ def content(guest: GuestSettings, state: GuestState, leaving: Mapping[str, bytes
     }
     if state.hints:
         settings["hints"] = state.hints
-        settings["asked_for_hints"] = isinstance(guest.learner, Hinted)  # or taken, as there were hints
+    if isinstance(state.learner, Hinted) and not isinstance(guest.learner, Hinted):
+        settings["asked_for_hints"] = False  # its learner was put beside hints, as there were some
     if guest.bytes_per_row is not None:
         settings["bytes_per_row"] = float(guest.bytes_per_row)
     weights = _weights(state, state.codec)
