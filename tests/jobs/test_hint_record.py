@@ -180,6 +180,10 @@ def test_ids_that_look_new_by_another_rule_are_refused_unless_they_are_said_to_b
     assert error.value.parameters == ("forms", "new_rows")
     assert path.read_bytes() == before
     assert told(("trim",)).anew == 0  # a rule that changes no id
+    with pytest.raises(BudgetError, match="normalised now"):  # also where most ids look new
+        HintRecord(path).publish(
+            LABELS, Hinting(2.0), "classification", "bank", "churn", IDS[::-1] + "X", Naming("plain", forms=("lower",))
+        )
     assert told(("lower",), new_rows=True).new == 2 * N // 5
     assert told(("lower",)).anew == 0
 
@@ -234,6 +238,15 @@ def test_a_column_that_was_hinted_at_does_not_travel_as_it_is(path):
         assert error.value.parameters == ("label", "proxy")
     assert path.read_bytes() == before
     assert record.publish(LABELS, label, "classification", "bank", "churn", IDS, None, column="before").cost == 0.0
+
+
+def test_a_column_that_travelled_as_it_is_gets_no_epsilon_later(path):
+    record = HintRecord(path)
+    record.publish(LABELS, Hinting(np.inf, label="old"), "classification", "bank", "churn", IDS, None, column="default")
+    before = path.read_bytes()
+    with pytest.raises(BudgetError, match="'default' travelled as it is before .*an epsilon would protect nothing"):
+        publish(path)
+    assert path.read_bytes() == before
 
 
 def test_a_link_is_the_record_that_it_leads_to(path, tmp_path):
@@ -339,7 +352,8 @@ def test_a_limit_is_kept_and_another_is_noted(path):
 
 def test_a_limit_below_what_is_spent_lets_the_same_through_and_nothing_else(path):
     publish(path, 4.0)
-    assert publish(path, 4.0, limit=1.0).cost == 0.0
+    with pytest.warns(FedOnceWarning, match="limit of 1 is below what rows were told already: .* add up to 4 at most"):
+        assert publish(path, 4.0, limit=1.0).cost == 0.0
     assert publish(path, np.inf, name="last year's").cost == 0.0
     with pytest.raises(BudgetError, match="add up to 4.5"):
         publish(path, 0.5)

@@ -75,7 +75,7 @@ def test_a_report_says_what_came_of_hints(tmp_path):
     assert (hinted["label"], hinted["epsilon"], hinted["classes"]) == ("repaid", 3.0, 2)
     assert (hinted["rows"], hinted["hinted_rows"], hinted["values"]) == (N, N - 50, 2)
     assert hinted["hinted_values"] == report.party.learner.hinted_ == 1
-    assert report.hints.endswith("1 of 2 values are by hints.")
+    assert report.hints.endswith("1 of 2 values is learnt from hints.")
     assert f"{N - 50} of {N} rows have one; rows without one are fine." in report.hints
     json.dumps(figures)
     again = Guest.load(tmp_path / "model")
@@ -123,7 +123,7 @@ def test_rows_known_by_their_places(tmp_path):
 @pytest.mark.parametrize(
     ("rows", "values", "said"),
     [
-        (1000, 3, "1,000 of 1,000 rows have one. 3 of 8 values are by hints."),
+        (1000, 3, "1,000 of 1,000 rows have one. 3 of 8 values are learnt from hints."),
         (
             199,
             0,

@@ -398,8 +398,9 @@ def test_a_gradient_of_zero_stays_zero(bits):
         ({"rounds": 1, "bits": 7}, "one of 32, 16, 8, 4"),
         ({"rounds": 1, "bits": 8.0}, "one of 32, 16, 8, 4"),
         ({"rounds": 1, "start": "cold"}, "'one-shot' or 'random'"),
-        ({"rounds": 1, "shift": 0}, "'shift' parameter of Rounds must be a positive integer"),
-        ({"rounds": 1, "shift": 1.0}, "positive integer"),
+        ({"rounds": 1, "shift": 0}, "'shift' parameter of Rounds must be an integer from 1 to 8"),
+        ({"rounds": 1, "shift": 1.0}, "from 1 to 8"),
+        ({"rounds": 1, "shift": True}, "from 1 to 8"),
         ({"rounds": 1, "shift": 10**9}, "from 1 to 8"),
     ],
 )

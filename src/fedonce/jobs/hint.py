@@ -106,8 +106,9 @@ class Telling:
                 parameter=("epsilon", "proxy"),
             )
         if self.epsilon is not None and not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
-            wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; "
-            wanted += "a column that is no secret may travel as it is, under a name of its own (proxy)"
+            wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}"
+            if self.epsilon == math.inf:
+                wanted += "; a column that is no secret may travel as it is, under a name of its own (proxy)"
             raise _wrong_epsilon(wanted, self.epsilon)
         if self.task not in (None, "classification", "regression"):
             raise parameter_error("Telling", "task", "'classification' or 'regression'", self.task)

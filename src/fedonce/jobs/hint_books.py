@@ -145,22 +145,30 @@ class Books:
         elif now is not None:
             # What was counted for all rows by a record of before is in the sum with which every row starts.
             rows, anew = self.rows.adding(now, 0.0 if counted else what.epsilon, self.start)
-            if anew.strange and not new_rows:
-                raise _strangers(what, anew, n_rows, path)
             if anew.new and not new_rows:
                 self._check_forms(lines, anew, path)
+            if anew.strange and not new_rows:
+                raise _strangers(what, anew, n_rows, path)
             made, anew = replace(made, rows=rows), Anew() if counted else anew
         self._check_limit(what, anew, n_rows, path)
         return made, anew
 
     def _check_bare(self, lines: Sequence[Published], path: Path) -> None:
-        """Raise where a label that was told with an epsilon is to travel as it is."""
-        guarded = {_plain(each.column) for each in self.published if each.epsilon is not None}
-        bare = next((each for each in lines if each.epsilon is None and _plain(each.column) in guarded), None)
-        if bare is not None:
+        """Raise where a label travels as it is, and with an epsilon at another time."""
+        for bare in (True, False):
+            others = {_plain(each.column) for each in self.published if (each.epsilon is None) is not bare}
+            told = next(
+                (each for each in lines if (each.epsilon is None) is bare and _plain(each.column) in others), None
+            )
+            if told is None:
+                continue
+            before, now = (
+                ("was hinted at with an epsilon before", "as it is, every label would be told")
+                if bare
+                else ("travelled as it is before", "an epsilon would protect nothing that was told then")
+            )
             raise BudgetError(
-                f"The column {bare.column!r} was hinted at with an epsilon before ({path}); as it is, every label would be told. "
-                "Nothing was written. A stand-in must be another column.",
+                f"The column {told.column!r} {before} ({path}); {now}. Nothing was written. A stand-in must be another column.",
                 parameter=("label", "proxy"),
             )
 
@@ -197,7 +205,7 @@ def _strangers(what: Published, anew: Anew, n_rows: int, path: Path) -> BudgetEr
     """Return the error about ids of which most are new: nothing would link them to what the same people were told before."""
     return BudgetError(
         f"Hints at {what.label!r} with epsilon {what.epsilon:g} are refused: {anew.new:,} of {n_rows:,} ids are not known to the "
-        f"record {path}. They may be other ids of people whose labels were told before, and nobody would count that. Nothing "
+        f"record {path}. They may be other ids of people whose labels were told before, and nobody would add that up. Nothing "
         "was written. Use the same ids as before, or, where they are new people, say so (new_rows).",
         parameter="new_rows",
     )

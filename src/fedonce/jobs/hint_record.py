@@ -152,6 +152,12 @@ class HintRecord:
                 sync_folder(self.path.parent)
         if changed:
             _warn(changed, hinting.label)
+        if self.limit is not None and after.spent > after.limit:
+            text = (
+                f"The limit of {after.limit:g} is below what rows were told already: their epsilons add up to {after.spent:g} at "
+                f"most ({self.path}). The same as before can be published, and nothing else about these rows."
+            )
+            warnings.warn(FedOnceWarning(text, parameter="limit"), stacklevel=2)
         cost = after.spent - (0.0 if before is None else before.spent)
         more = (before is None, cost, len(anew.sums), anew.new, changed)
         return Publication(made, after.spent, after.limit, self.path, *more)

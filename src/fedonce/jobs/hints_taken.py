@@ -121,7 +121,7 @@ class Taken:
         how = "as it is" if math.isinf(self.epsilon) else f"label epsilon {self.epsilon:g}"
         gaps = "" if self.hinted_rows == self.rows else "; rows without one are fine"
         if self.hinted_values:
-            made = f"{self.hinted_values} of {self.values} values are by hints"
+            made = f"{self.hinted_values} of {self.values} values {'is' if self.hinted_values == 1 else 'are'} learnt from hints"
         elif self.hinted_rows < LEAST_HINTED:
             made = f"no value is by hints: fewer than {LEAST_HINTED} rows have one"
         else:

@@ -69,13 +69,14 @@ class Rounds:
     def __post_init__(self) -> None:
         if self.rounds is None and self.epochs is None and self.bytes is None:
             raise parameter_error("Rounds", "rounds", "given, or else epochs or bytes, so that training ends", None)
-        for name in ("rounds", "bytes", "batch", "shift", "epochs", "rate"):
+        for name in ("rounds", "bytes", "batch", "epochs", "rate"):
             value = getattr(self, name)
-            whole = name in ("rounds", "bytes", "batch", "shift")
+            whole = name in ("rounds", "bytes", "batch")
             kind = int | np.integer if whole else int | float | np.number
             if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or not 0 < value < np.inf):
                 raise parameter_error("Rounds", name, f"a positive {'integer' if whole else 'number'} or None", value)
-        if self.shift is not None and self.shift > MOST_SHIFT:
+        whole = isinstance(self.shift, int | np.integer) and not isinstance(self.shift, bool)
+        if self.shift is not None and not (whole and 1 <= self.shift <= MOST_SHIFT):
             raise parameter_error("Rounds", "shift", f"an integer from 1 to {MOST_SHIFT}, or None", self.shift)
         if self.bits is not None:
             codecs.find(self.bits, "Rounds", " or None")
