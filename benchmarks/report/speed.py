@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from benchmarks import store
+from benchmarks.report.figures import table
 
 
 def _stored(name: str) -> Any:
@@ -47,13 +48,15 @@ def files_lines() -> list[str]:
 
 
 def convolutions_table() -> str:
-    """Return what the layout of weights, kept memory and half the precision are worth to a step of `cnn3`."""
-    head = "| images | channels last, over channels first | memory kept, over given back | bfloat16, over float32 |"
-    rows = [head, "|---|---|---|---|"]
-    for row in _stored("convolutions_speed"):
-        kinds = ("channels_last_over_first", "memory_kept_over_given_back", "bfloat16_over_float32")
-        rows.append(f"| {row['images']} | " + " | ".join(f"{row[kind]:.2f}" for kind in kinds) + " |")
-    return "\n".join(rows)
+    """Return what the layout of weights, kept memory, half the precision and small blocks are worth to `cnn3`."""
+    kinds = {
+        "channels last, over channels first": "channels_last_over_first",
+        "memory kept, over given back": "memory_kept_over_given_back",
+        "bfloat16, over float32": "bfloat16_over_float32",
+        "applied in small blocks, over large ones": "small_blocks_over_large",
+    }
+    rows = [[row["images"], *(f"{row[kind]:.2f}" for kind in kinds.values())] for row in _stored("convolutions_speed")]
+    return table(["images", *kinds], rows)
 
 
 def installing_table() -> str:

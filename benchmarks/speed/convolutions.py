@@ -1,11 +1,12 @@
-"""How long a step of the network `cnn3` takes: channels last in memory, as it is made; memory that is kept; half the precision.
+"""How long the network `cnn3` takes: channels last, as it is made; memory that is kept; half the precision; small blocks.
 
     python -m benchmarks.speed.convolutions [--batch 256 --steps 20]
 
 One thread. Channels last are compared with channels first, by steps that take turns. Kept memory: glibc gives large blocks back
 to the system when they are freed, and gets them again, page by page, in the next step; `KEEP` tells it not to. A program
 is told so before it starts, so these are compared by processes that take turns. Half the precision is torch's autocast to
-bfloat16, by steps that take turns; it pays on a processor with instructions for such numbers. What else the machine does falls
+bfloat16, by steps that take turns; it pays on a processor with instructions for such numbers. Once trained, a network is applied
+to blocks of rows that fit a processor's cache, which is compared with the blocks of tables. What else the machine does falls
 on both sides; the ratio is what counts.
 """
 
@@ -23,6 +24,7 @@ import torch
 from torch import nn
 
 from benchmarks import store
+from fedonce.training import loop
 from fedonce.training.networks import cnn3
 
 SHAPES = {
@@ -33,6 +35,7 @@ SHAPES = {
 }
 KEEP = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**33)}
 TURNS = 3
+BLOCKS = (loop.IMAGE_BLOCK, loop.APPLY_BLOCK)
 RESULTS = store.RESULTS / "convolutions_speed.json"
 
 
@@ -64,6 +67,17 @@ def in_bfloat16(run: Callable[[], None]) -> Callable[[], None]:
             run()
 
     return shorter
+
+
+def applied(network: nn.Module, images: torch.Tensor, block: int) -> Callable[[], None]:
+    """Return what gives the network's values of images, so many at a time."""
+    rows = images.numpy()
+
+    def run() -> None:
+        loop.IMAGE_BLOCK = block
+        loop.apply(network, rows, torch.device("cpu"))
+
+    return run
 
 
 def seconds(steps: list[Callable[[], None]], count: int) -> list[float]:
@@ -115,12 +129,14 @@ def main() -> None:
         new, old = seconds([step(last, images), step(first, images)], given.steps)
         usual = step(last, images)
         half, full = seconds([in_bfloat16(usual), usual], given.steps)
+        small, large = seconds([applied(last.eval(), images, block) for block in BLOCKS], given.steps)
         rows.append(
             {
                 "images": name,
                 "batch": given.batch,
                 "channels_last_over_first": round(new / old, 3),
                 "bfloat16_over_float32": round(half / full, 3),
+                "small_blocks_over_large": round(small / large, 3),
                 "memory_kept_over_given_back": round(kept_over_given_back(name, given.batch, given.steps), 3),
             }
         )
