@@ -10,10 +10,8 @@ Only documented names of the library are imported: those of `fedonce` itself and
 INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     "methods/calibration.py": ("scores probabilities as `host evaluate` does", ("fedonce.assess.evaluation",)),
     "attacks.py": (
-        "counts the candidates that the attack finds in values without structure, notes what a guest receives in rounds, and "
-        "tells an attack with which epsilon labels were hinted at",
+        "counts the candidates that the attack finds in values without structure, and notes what a guest receives in rounds",
         (
-            "fedonce.assess.attacks.hints",
             "fedonce.assess.attacks.spans",
             "fedonce.data.table",
             "fedonce.engine.local",
@@ -33,16 +31,17 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         "tries a learner that the library does not have, built on its cells and priced as its own learners are",
         ("fedonce.learners.cells", "fedonce.learners.names", "fedonce.privacy.budget", "fedonce.training.loop"),
     ),
-    "speed/convolutions.py": ("times a network by itself", ("fedonce.training.networks",)),
+    "speed/convolutions.py": ("times a network by itself", ("fedonce.training.loop", "fedonce.training.networks")),
     "read_cells.py": (
         "reads a message as one who got hold of the centres, and by the attack that guests are told of",
         ("fedonce.assess.leakage", "fedonce.data.table"),
     ),
     "methods/splitnn.py": (
-        "times each guest apart in every round, which the estimators do not tell",
+        "times each guest apart in every round, and moves their images as the host's recipe does",
         (
             "fedonce.data.table",
             "fedonce.engine.local",
+            "fedonce.hostmodels.recipe",
             "fedonce.messages.received",
             "fedonce.rounds.split_learning",
         ),

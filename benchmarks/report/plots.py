@@ -244,14 +244,15 @@ def hints_curves(folder: Path) -> None:
             if name != "Solo"  # far below, where it would leave the others no room
         }
         for sent, runs in hints.compared(group).items():
-            by_epsilon = [pick(runs, hints=each) for each in order(runs, "hints")]
-            values = [[line["value"] for line in each] for each in by_epsilon]
+            without = [line for line in runs if look(line, "hints") is None]
+            # Splits differ by more than hints do: fewer of them than without hints would mislead.
+            known = [each for each in order(runs, "hints") if len(pick(runs, hints=each)) >= len(without)]
+            values = [[line["value"] for line in pick(runs, hints=each)] for each in known]
             means, spreads = ([float(f(each)) for each in values] for f in (np.mean, np.std))
-            known = order(runs, "hints")
             look_of = {"color": colour("FedOnce"), "capsize": 3} | HINTED[sent.endswith("bits")]
             axis.errorbar(known, means, spreads, label=f"hints, {sent}", **look_of)
             drawn += [*np.add(means, spreads), *np.subtract(means, spreads)]
-            lines |= {f"no hints, {sent}": [line for line in runs if look(line, "hints") is None]}
+            lines |= {f"no hints, {sent}": without}
         for name, each in lines.items():
             if each:
                 mean = float(np.mean([line["value"] for line in each]))

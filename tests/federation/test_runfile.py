@@ -161,9 +161,9 @@ def test_the_host_reads_its_table_as_the_run_file_says(read, tmp_path):
 def test_rounds_as_a_table(read):
     run = read(SHORT + "[rounds]\nepochs = 2.5\nbits = 16\nrate = 0.01\nbatch = 64\nbytes = 5000000\nrounds = 7")
     assert run.rounds_settings() == Rounds(7, 2.5, 5_000_000, 64, 0.01, 16)
-    assert set(ROUNDS_KEYS) == {each.name for each in fields(Rounds)} - {"start"}
+    assert set(ROUNDS_KEYS) == {each.name for each in fields(Rounds)} - {"start", "shift"}
     assert read(SHORT + "rounds = 0").rounds is None
-    assert asdict(run.rounds_settings()) == {**run.rounds, "start": "one-shot"}
+    assert asdict(run.rounds_settings()) == {**run.rounds, "start": "one-shot", "shift": None}
 
 
 WRONG = [

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from fedonce.hostmodels.base import Examples
 from fedonce.hostmodels.recipe import Recipe
 from fedonce.system.former import moved_names
-from fedonce.training.loop import IMAGES, Rows, apply
+from fedonce.training.loop import IMAGE_NDIM, Rows, apply
 from fedonce.training.losses import LabelLoss
 from fedonce.training.networks import Standardise, code_sizes, encoder, mlp, shifted
 from fedonce.training.problem import Problem
@@ -123,7 +123,7 @@ def stated(model: AggregationModel, examples: Examples, recipe: Recipe, device: 
 
 def changed(recipe: Recipe, own: Tensor, values: Tensor, present: Tensor) -> list[Tensor]:
     """Return a batch as it is trained on: own images moved, and guests dropped, as the recipe says."""
-    moved = shifted(own, recipe.shift) if recipe.shift and own.ndim == IMAGES else own
+    moved = shifted(own, recipe.shift) if recipe.shift and own.ndim == IMAGE_NDIM else own
     return [moved, values, drop_guests(present, recipe.guest_dropout)]
 
 

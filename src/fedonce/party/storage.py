@@ -32,6 +32,7 @@ from safetensors.numpy import save as save_tensors
 from fedonce.errors import InputError, parameter_error
 from fedonce.system.disk import cannot_write, make_folder, open_file, remove_abandoned, sync_folder, write_file
 from fedonce.system.locks import Tell, if_free, only_one
+from fedonce.system.sizes import not_hollow
 
 VERSION = 2
 CALIBRATED = 3  # of a host whose probabilities would be others to a program that does not know of temperatures
@@ -47,9 +48,6 @@ _OURS = re.compile(r"[a-z]+-[0-9a-f]{16}\.(json|safetensors|fedonce)")
 _UNFINISHED = re.compile(rf"\.({_OURS.pattern}|{re.escape(MANIFEST)})\.\w{{8}}(\.part)?")  # of a killed process
 _LEAVES = re.compile(r"(?!\.)[\w.-]{1,100}\.fedonce")  # names of files that leave
 Tensors = dict[str, NDArray[Any]]
-
-
-EMPTY_SIDE = 2**16  # the longest side of an array without entries, of which memory could be made later
 
 
 @dataclass(frozen=True)
@@ -239,17 +237,9 @@ def load(folder: str | Path, kind: str) -> Stored:
         settings, encoding = json.loads(data["settings"]), json.loads(data["encoding"])
         if not isinstance(settings, dict) or not isinstance(encoding, dict):
             raise TypeError("its settings or its encoding are no table")
-        weights = load_tensors(data["weights"])
-        if odd := next(
-            (name for name, array in weights.items() if not array.size and max(array.shape) > EMPTY_SIDE), None
-        ):
-            raise ValueError(
-                f"its {odd!r} holds nothing, in {weights[odd].shape}"
-            )  # a side that costs its writer no byte
-        messages = {
-            name.removeprefix("message of "): text for name, text in data.items() if name.startswith("message of ")
-        }
-        return Stored(kind, settings, encoding, weights, messages)
+        texts = ((name.partition("message of "), text) for name, text in data.items())
+        messages = {party: text for (before, of, party), text in texts if of and not before}
+        return Stored(kind, settings, encoding, not_hollow(load_tensors(data["weights"])), messages)
     except (ValueError, KeyError, TypeError, SafetensorError, RecursionError) as error:
         raise damaged(source, error) from None
 

@@ -18,7 +18,7 @@ from fedonce.messages.representation import DIM_LIMIT, Representation, row_diges
 from fedonce.party import FineTuning, Guest
 from fedonce.rounds.settings import Rounds
 from fedonce.rounds.wire import batch_digest, wire_message
-from fedonce.training.loop import IMAGES, Batch, Rows, pick_device
+from fedonce.training.loop import IMAGE_NDIM, Batch, Rows, pick_device
 from fedonce.training.networks import TUNED_HIDDEN, Correction, encoder, shifted
 from fedonce.training.randomness import party_generator, torch_seeded
 from fedonce.training.settings import Training
@@ -148,7 +148,7 @@ class GuestSide:
         where = torch.from_numpy(self.position[batch if held is None else batch[held]]).to(self.device)
         with torch_seeded(self.rng), self._threads():
             own = self.own[where]
-            self.outputs = self.network(shifted(own, self.shift) if self.shift and own.ndim == IMAGES else own)
+            self.outputs = self.network(shifted(own, self.shift) if self.shift and own.ndim == IMAGE_NDIM else own)
         self.batch = batch
         values = self.outputs.detach() if self.base is None else self.outputs.detach() + self.base[where]
         numbers = values.float().cpu().numpy()

@@ -6,6 +6,9 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from fedonce.errors import InputError
 
@@ -14,6 +17,9 @@ MEMORY_SHARE = (
     4  # the guests' values may take one part in so many of the machine's memory: training needs more beside them
 )
 UNKNOWN_MEMORY = 16 * 10**9  # where the system does not say how much there is
+EMPTY_SIDE = (
+    2**16
+)  # the longest side of an array without entries: it costs its writer no byte, and may become memory later
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
@@ -40,6 +46,14 @@ def in_words(count: int) -> str:
         if count >= _UNITS[unit]:
             return f"{count / _UNITS[unit]:.3g} {unit}"
     return f"{count} bytes"
+
+
+def not_hollow(arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Return arrays; raise ValueError where one has no entries, and a side that no honest one has."""
+    for name, array in arrays.items():
+        if not array.size and max(array.shape) > EMPTY_SIDE:
+            raise ValueError(f"its {name!r} holds nothing, in {array.shape}")
+    return arrays
 
 
 def memory_limit() -> int:

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 APPLY_BLOCK = 256  # rows per block in `apply`; every block has this size, see there
 IMAGE_BLOCK = 16  # of images, for each thread: what convolutions of float64 need then stays in a processor's cache
-IMAGES = 4  # dimensions of an array of images: rows, channels, height, width
+IMAGE_NDIM = 4  # dimensions of an array of images: rows, channels, height, width
 
 Rows = NDArray[np.float32]
 
@@ -105,7 +105,7 @@ def apply(network: nn.Module, rows: Rows | Sequence[Rows], device: torch.device)
     """
     inputs = [rows] if isinstance(rows, np.ndarray) else list(rows)
     exact = copy.deepcopy(network).to(device, torch.float64).eval()
-    images = device.type == "cpu" and any(part.ndim == IMAGES for part in inputs)
+    images = device.type == "cpu" and any(part.ndim == IMAGE_NDIM for part in inputs)
     size = min(APPLY_BLOCK, IMAGE_BLOCK * torch.get_num_threads()) if images else APPLY_BLOCK
     starts = range(0, max(len(inputs[0]), 1), size)  # no rows: one block of nothing, for the shape of the output
     with threads_for(network_work(network, inputs[0].shape[1:], APPLY_BLOCK)):
