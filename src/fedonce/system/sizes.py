@@ -6,11 +6,12 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from fedonce.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MESSAGE_LIMIT = 4 * 10**9  # bytes of a file of another party, unless told otherwise
 MEMORY_SHARE = (
