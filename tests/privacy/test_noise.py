@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedonce.privacy.noise import POOL, SecretRandom, normals_by_name
+from fedonce.privacy.noise import POOL, SecretRandom
 
 SIGMAS = 5  # of the estimate from so many numbers
 
@@ -146,17 +146,3 @@ def test_seeds_for_others_are_secret_and_differ():
     assert len(seeds) == 100
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert SecretRandom(3).seed() == SecretRandom(3).seed()
-
-
-def test_normals_by_name_are_standard_normal_and_the_names_own():
-    names = [f"row {i}".encode() for i in range(20_001)]
-    values = normals_by_name(b"key", names, 5)
-    assert values.shape == (20_001, 5)
-    assert stats.kstest(values.ravel(), "norm").pvalue > 1e-3
-    assert np.abs(np.corrcoef(values.T) - np.eye(5)).max() < SIGMAS / math.sqrt(len(names))
-    np.testing.assert_array_equal(normals_by_name(b"key", names[7:9][::-1], 5), values[7:9][::-1])
-    assert not np.intersect1d(normals_by_name(b"another key", names, 5), values).size
-
-
-def test_normals_of_no_names():
-    assert normals_by_name(b"key", [], 3).shape == (0, 3)

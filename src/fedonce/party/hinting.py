@@ -25,8 +25,7 @@ from fedonce.messages.names import check_name
 from fedonce.messages.representation import row_digest
 from fedonce.party.hint_checks import check_among, check_key, checked_ids, checked_labels, checked_public
 from fedonce.party.labels import Labels
-from fedonce.privacy import response
-from fedonce.privacy.noise import uniforms_by_name
+from fedonce.privacy import keyed, response
 from fedonce.rows.ids import Ids, Naming, keys_of, locate, normalise, repeated
 
 if TYPE_CHECKING:
@@ -188,10 +187,8 @@ def publish(
     # them, answers that differ would rule classes out. Without ids a row is known by its place, and by the labels of all rows.
     names = _places(codes) if ids is None else iter(normalise(ids, forms_of(naming, agreed)))
     which = hinting.way(classes)
-    known = (
-        f"{which}\n{code}\n{name}".encode("utf-8", "surrogatepass") for name, code in zip(names, codes, strict=True)
-    )
-    told = response.answers(codes, len(classes), hinting.epsilon, uniforms_by_name(secret, known, 2)).astype(np.uint8)
+    draws = keyed.uniforms(secret, f"hints\n{which}", names, (b"%d" % code for code in codes), 2)
+    told = response.answers(codes, len(classes), hinting.epsilon, draws).astype(np.uint8)
     edges = None if hinting.edges is None else np.asarray(hinting.edges, np.float64)
     order, named = _order(len(told), ids, naming, agreed, run)
     return Hints(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import math
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.privacy.noise import normals_by_name
+from fedonce.privacy import keyed
 
 BLOCK = 2**15  # rows whose noise is made at a time
 INSIDE = 0.95  # share of the training rows that lie within the unit ball before clipping
@@ -84,6 +83,6 @@ class LocalNoise:
 
 def _fixed(key: bytes, names: Sequence[bytes], contents: Sequence[bytes], dim: int) -> NDArray[np.float64]:
     """Return standard normal numbers: half of their variance is of the row's name, half of its name and content."""
-    digests = [hashlib.sha256(name).digest() for name in names]  # of one length: no name runs into a content
-    both = [b"and content" + digest + content for digest, content in zip(digests, contents, strict=True)]
-    return (normals_by_name(key, digests, dim) + normals_by_name(key, both, dim)) / math.sqrt(2)
+    rows = [name.decode("utf-8", "surrogatepass") for name in names]
+    of_row = keyed.normals(key, "row", rows, [b""] * len(rows), dim)
+    return (of_row + keyed.normals(key, "row and content", rows, contents, dim)) / math.sqrt(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import math
 from collections.abc import Sequence
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.privacy import subset
+from fedonce.privacy import keyed, subset
 from fedonce.privacy.local import BLOCK, LocalNoise
-from fedonce.privacy.noise import SecretRandom, normals_of, uniforms_by_name
+from fedonce.privacy.noise import SecretRandom, normals_from
 
 if TYPE_CHECKING:
     from fedonce.privacy.privunit import PrivUnit
@@ -107,7 +106,8 @@ class LocalEpsilon:
                 uniforms = random.uniforms(len(part) * width).reshape(-1, width)
             else:
                 rows = slice(start, start + BLOCK)
-                uniforms = uniforms_by_name(self._own_key(self.key), _both(names[rows], contents[rows]), width)
+                known = [name.decode("utf-8", "surrogatepass") for name in names[rows]]
+                uniforms = keyed.uniforms(self._own_key(self.key), "local epsilon", known, contents[rows], width)
             parts.append(self._answers(part, uniforms))
         return np.concatenate(parts) if parts else np.zeros((0, self.few or values.shape[1]), np.float32)
 
@@ -119,7 +119,7 @@ class LocalEpsilon:
         units = np.hstack([inside, lifted])
         units /= np.linalg.norm(units, axis=1, keepdims=True)  # float32 leaves a clipped row a little off the sphere
         made = self._of_vectors()
-        answers = made.answers(units, uniforms[:, 0], normals_of(uniforms[:, 1:])[:, : made.dim])
+        answers = made.answers(units, uniforms[:, 0], normals_from(uniforms[:, 1:])[:, : made.dim])
         return (answers[:, :-1] / made.length).astype(np.float32)
 
     def named(self, model: str) -> str:
@@ -136,8 +136,3 @@ class LocalEpsilon:
     def with_key(self, key: bytes | None) -> LocalEpsilon:
         """Return the same with another key; None: with its own."""
         return self if key is None else replace(self, key=key)
-
-
-def _both(names: Sequence[bytes], contents: Sequence[bytes]) -> list[bytes]:
-    """Return what stands for a row: its name, of one length so that none runs into a content, and its content."""
-    return [hashlib.sha256(name).digest() + content for name, content in zip(names, contents, strict=True)]

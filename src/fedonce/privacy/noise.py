@@ -5,11 +5,9 @@ Noise that somebody can guess protects nobody, so neither the noise nor the choi
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import math
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,7 +42,7 @@ class SecretRandom:
     def uniforms(self, count: int) -> NDArray[np.float64]:
         """Return numbers evenly spread over the open interval (0, 1), with 52 random bits each; each is used once."""
         if count > len(self._pool):
-            self._pool = _uniforms(self._bytes(max(POOL, 8 * count)))
+            self._pool = uniforms_from(self._bytes(max(POOL, 8 * count)))
         taken, self._pool = self._pool[:count], self._pool[count:]
         return taken
 
@@ -85,28 +83,13 @@ class SecretRandom:
         return positions[positions < n_rows].astype(np.intp)
 
 
-def uniforms_by_name(key: bytes, names: Iterable[bytes], count: int) -> NDArray[np.float64]:
-    """Return `count` numbers from (0, 1) for each name, (names, count): always the same for the same key and name.
-
-    Whoever does not have the key cannot tell them from numbers drawn at random: HMAC-SHA-256 makes a seed of the name, SHAKE-256
-    as many bytes of the seed as are needed.
-    """
-    seeds = (hmac.digest(key, name, "sha256") for name in names)
-    return _uniforms(b"".join(hashlib.shake_256(seed).digest(8 * count) for seed in seeds)).reshape(-1, count)
-
-
-def normals_of(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+def normals_from(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return as many standard normal numbers as there are numbers from (0, 1) in a row, an even number, by Box and Muller."""
     half = uniforms.shape[1] // 2
     radius, angle = np.sqrt(-2 * np.log(uniforms[:, :half])), (2 * math.pi) * uniforms[:, half : 2 * half]
     return np.hstack([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-def normals_by_name(key: bytes, names: Iterable[bytes], count: int) -> NDArray[np.float64]:
-    """Return `count` standard normal numbers for each name, (names, count): always the same for the same key and name."""
-    return normals_of(uniforms_by_name(key, names, count + count % 2))[:, :count]
-
-
-def _uniforms(raw: bytes) -> NDArray[np.float64]:
+def uniforms_from(raw: bytes) -> NDArray[np.float64]:
     """Turn random bytes into numbers evenly spread over the open interval (0, 1), eight bytes each."""
     return ((np.frombuffer(raw, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
