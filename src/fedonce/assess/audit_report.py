@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,26 +12,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from fedonce.assess import audit
-from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun, ToldLabels
-from fedonce.assess.audit import hints as audit_hints
-from fedonce.data.table import Table
+from fedonce.assess.audit import PROVES_NOTHING, Checked, Measured, Membership, OneRun
 from fedonce.estimators import FedOnceClassifier
 from fedonce.hostmodels import Examples, NetworkModel
 from fedonce.hostmodels.recipe import PRIVATE_CLASSES
-from fedonce.learners import NAT, PCA, Autoencoder, Hinted, Random
-from fedonce.messages.hints import LEAST_EPSILON
-from fedonce.party import Guest
-from fedonce.party.hinting import KEY_BYTES, Hinting, hints_of, publish
-from fedonce.privacy.budget import Purse, calibrate
+from fedonce.learners import NAT, PCA, Autoencoder, Random
+from fedonce.privacy.budget import Purse, Task, calibrate
 from fedonce.privacy.noise import SecretRandom
 from fedonce.report import page, pictures
 from fedonce.report.colours import GREY, OTHERS
-from fedonce.rows.ids import Naming
 from fedonce.training.loop import Rows
 
 DPI = 120  # of the picture in the page
@@ -44,21 +35,32 @@ class Findings:
     """All that the audit found."""
 
     epsilon: float
-    coupled: list[Coupled]
+    checked: list[Checked]
     one_runs: list[OneRun]
+    answers: list[Measured]
     memberships: list[Membership]
-    told: list[ToldLabels]
 
     @property
-    def claims(self) -> list[Coupled | OneRun | ToldLabels]:
+    def measured(self) -> list[tuple[str, Measured]]:
+        """The tests of noise, samples, prices and answers, each with whose it is."""
+        own = [(check.what, each) for check in self.checked for each in check.measured]
+        return [*own, *(("answers", each) for each in self.answers)]
+
+    @property
+    def claims(self) -> list[Checked | OneRun | Measured]:
         """The tests of all that we call private."""
-        return [*(check for check in self.coupled if check.what != NAT.name), *self.one_runs, *self.told]
+        return [*(check for check in self.checked if check.what != NAT.name), *self.one_runs, *self.answers]
+
+    @property
+    def weakest(self) -> float:
+        """The least of the chances that half the noise of a mechanism would have been seen by the test of this noise."""
+        return min(each.power for _, each in self.measured if each.what != "samples")
 
     @property
     def as_expected(self) -> bool:
         """Whether all that we call private passed, and NAT, which we do not, failed."""
         return all(claim.passed for claim in self.claims) and not any(
-            check.passed for check in self.coupled if check.what == NAT.name
+            check.passed for check in self.checked if check.what == NAT.name
         )
 
     def figures(self) -> dict[str, Any]:
@@ -66,9 +68,10 @@ class Findings:
         return {
             "epsilon": self.epsilon,
             "as expected": self.as_expected,
-            "coupled": [{**vars(check), "passed": check.passed} for check in self.coupled],
-            "one run": [{**vars(run), "passed": run.passed} for run in self.one_runs],
-            "hints": [{**vars(each), "passed": each.passed} for each in self.told],
+            "level": audit.LEVEL,
+            "trainings": [_figures(check) for check in self.checked],
+            "one run": [_figures(run) for run in self.one_runs],
+            "answers": [_figures(each) for each in self.answers],
             "membership": [
                 {
                     "model": each.model,
@@ -85,33 +88,48 @@ class Findings:
 
     def lines(self) -> list[str]:
         """Return the findings in sentences."""
-        told = [
-            f"sums, {check.what}: {'passed' if check.passed else 'FAILED'}; leaving a row out moved a sum by {check.moved:.3g} "
+        found = [
+            f"sums, {check.what}: {_result(check.sums_passed)}; leaving a row out moved a sum by {check.moved:.3g} "
             f"times what a row may add, and by {check.elsewhere:.3g} where the row was not drawn"
-            for check in self.coupled
+            for check in self.checked
         ]
-        told += [
-            f"one run, {run.what}: epsilon is at least {run.bound:.2f} (95 % confidence), claimed {run.claimed:g}; "
-            f"{run.correct} of {run.guesses} guesses about {run.canaries} canaries were right"
+        found += [
+            f"{of}, {each.what}: {_result(each.passed)}; {each.found:.4g}, planned {each.planned:.4g}; a factor of two would have "
+            f"been seen in {in_100(each.power)} of 100 runs"
+            for of, each in self.measured
+        ]
+        found += [
+            f"one run, {run.what}: {_result(run.passed)}; {run.correct:,} of {run.canaries:,} canaries were guessed rightly, and "
+            f"{run.allowed:,} may be: epsilon is at least {run.bound:.2f} (95 % confidence), claimed {run.claimed:g}; half the noise "
+            f"would have been seen in {in_100(run.power)} of 100 runs"
             for run in self.one_runs
         ]
-        told += [
+        found += [
             f"membership, {each.model}: area under the curve {each.area('loss'):.3f} by loss, "
             f"{each.area('likelihood ratio'):.3f} by likelihood ratio, {each.area('RMIA'):.3f} by RMIA (0.5 is guessing); "
             f"members found at 1 % and 0.1 % of false alarms by RMIA {100 * each.caught('RMIA'):.1f} % and "
             f"{100 * each.caught('RMIA', 0.001):.1f} %; accuracy on rows not trained on {100 * each.accuracy:.1f} %"
             for each in self.memberships
         ]
-        told += [
-            f"hints, {each.what}: label epsilon is at least {each.bound:.2f} (99.99 % confidence), claimed {each.claimed:g}; "
-            f"{each.correct:,} of {each.rows:,} labels were told, and {100 * each.most:.1f} % may be"
-            for each in self.told
-        ]
         return [
-            *told,
+            *found,
             "As expected: NAT fails, all else passes." if self.as_expected else "NOT as expected.",
             PROVES_NOTHING,
         ]
+
+
+def in_100(power: float) -> str:
+    """Return a chance as a number of runs of 100, rounded down."""
+    return f"{math.floor(1000 * power) / 10:g}"
+
+
+def _result(passed: bool) -> str:
+    return "passed" if passed else "FAILED"
+
+
+def _figures(found: Checked | OneRun | Measured) -> dict[str, Any]:
+    own = {**vars(found), "passed": found.passed}
+    return {**own, "measured": [_figures(each) for each in found.measured]} if isinstance(found, Checked) else own
 
 
 def run(
@@ -119,25 +137,18 @@ def run(
 ) -> Findings:
     """Run the tests."""
     rows, labels = _rows(seed)
-    coupled = []
+    checked = []
     for learner in (PCA(), Autoencoder(epochs=5, private_batch=200), Random(), NAT(epochs=5, batch=64)):
-        tell(f"sums of {learner.name}")
-        coupled.append(audit.check_learner(learner, rows, 8, epsilon, seed, unsound=True))
-    tell(f"sums of {HOST}")
-    coupled.append(check_host(rows, labels, epsilon, seed))
+        tell(f"sums and noise of {learner.name}")
+        checked.append(audit.check_learner(learner, rows, 8, epsilon, seed, unsound=True))
+    tell(f"sums and noise of {HOST}")
+    checked.append(check_host(rows, labels, epsilon, seed))
     one_runs = []
-    for learner in (PCA(), Autoencoder(epochs=20, private_batch=500)):
-        tell(f"canaries, {learner.name}")
-        n = len(rows) + canaries
-        tasks = [replace(task, party="audited") for task in learner.private_tasks(n, 1.0)]
-        plan = calibrate(tasks, epsilon, 1 / (10 * n))
-        # The canaries' coins are drawn from a seed; the noise, which is what is tested, comes from the operating system.
-        purse = Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom())
-
-        def train(own: Rows, spending: Purse, learner: Any = learner) -> None:
-            learner.fit_private(own, 8, np.random.default_rng(seed), torch.device("cpu"), spending)
-
-        one_runs.append(audit.one_run(learner.name, train, rows, purse, epsilon, canaries, seed))
+    for what in (PCA.name, Autoencoder.name, HOST):
+        tell(f"canaries, {what}")
+        one_runs.append(canary_run(what, rows, labels, epsilon, canaries, seed))
+    tell("answers for each row")
+    answers = audit.check_answers(rows, epsilon, seed)
     memberships = []
     for name, budget in (
         ("no budget", None),
@@ -146,67 +157,55 @@ def run(
     ):
         tell(f"membership, {models} models, {name}")
         memberships.append(audit.membership(name, _model(budget), MEMBERS, budget, models, seed))
-    tell("labels from hints")
-    hinted = max(epsilon, LEAST_EPSILON)
-    again, encoder = _asked_again(hinted), _from_encoder(hinted, rows, seed)
-    told = [
-        audit.told_labels("answers, asked for three times", again, hinted, seed=seed, answers=True),
-        audit.told_labels("an encoder trained on them", encoder, hinted, rows=len(rows), seed=seed),
-    ]
-    return Findings(epsilon, coupled, one_runs, memberships, told)
+    return Findings(epsilon, checked, one_runs, answers, memberships)
 
 
-def _asked_again(epsilon: float) -> audit_hints.Guess:
-    """Return what somebody makes of hints who asks for them three times: the answer that he got most often."""
-
-    def guess(labels: NDArray[np.intp]) -> NDArray[np.intp]:
-        ids, key = np.array([f"row {row}" for row in range(len(labels))], dtype=object), secrets.token_bytes(KEY_BYTES)
-        naming, classes = Naming("plain"), np.unique(labels)
-        files = [publish(labels, Hinting(epsilon), ids=ids, naming=naming, key=key, public=classes) for _ in range(3)]
-        counts = np.zeros((len(labels), len(classes)))
-        rows = Table(("none",), True, columns=(np.zeros(len(labels)),), ids=ids)
-        for each in files:
-            np.add.at(counts, (np.arange(len(labels)), hints_of(each, rows, None, naming, None, "shop", "local")), 1)
-        return np.asarray(counts.argmax(axis=1))
-
-    return guess
-
-
-def _from_encoder(epsilon: float, rows: Rows, seed: int) -> audit_hints.Guess:
-    """Return what somebody makes of an encoder's values, its hints, and half of the labels.
-
-    Labels are drawn by coin, so that rows tell nothing of them: what can be told, the encoder has memorised.
-    """
-
-    def guess(labels: NDArray[np.intp]) -> NDArray[np.intp]:
-        hints = publish(labels, Hinting(epsilon))
-        message = Guest("shop", Hinted(base="pca", share=1.0, epochs=20), 8, random_state=seed).learn(rows, hints=hints)
-        seen = np.hstack([message.values, np.eye(hints.classes)[hints.answers]])
-        known = np.arange(len(labels)) % 2 == 0
-        guesses = np.full(len(labels), -1)
-        model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
-        guesses[~known] = model.fit(seen[known], labels[known]).predict(seen[~known])
-        return guesses
-
-    return guess
-
-
-def check_host(rows: Rows, labels: NDArray[np.int64], epsilon: float = 2.0, seed: int = 0) -> Coupled:
+def check_host(rows: Rows, labels: NDArray[np.int64], epsilon: float = 2.0, seed: int = 0) -> Checked:
     """Check the host's training: a row is its columns and its label."""
-    model = NetworkModel(replace(PRIVATE_CLASSES, epochs=3, head=(16,)))
-    tasks = [replace(task, party="audited") for task in model.private_tasks(len(rows), "classification", 1.0)]
-    plan = calibrate(tasks, epsilon, 1 / (10 * len(rows)), "rdp")
-    purse = Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom(insecure_test_seed=seed))
-    empty = np.zeros((len(rows), 0), np.float32)
+    model = _host_model()
+    purse = _purse(model.private_tasks(len(rows), "classification", 1.0), epsilon, len(rows))
+    return audit.check_training(HOST, _host_training(model, labels, seed), rows, purse, epsilon)
+
+
+def canary_run(
+    what: str, rows: Rows, labels: NDArray[np.int64], epsilon: float, canaries: int, seed: int = 0
+) -> OneRun:
+    """Put canaries into one training of a learner, or of the host's model."""
+    n = len(rows) + canaries
+    if what == HOST:
+        model = _host_model()
+        tasks, train = model.private_tasks(n, "classification", 1.0), _host_training(model, labels, seed)
+    else:
+        learner = PCA() if what == PCA.name else Autoencoder(epochs=20, private_batch=500)
+        tasks = learner.private_tasks(n, 1.0)
+
+        def train(own: Rows, spending: Purse) -> None:
+            learner.fit_private(own, 8, np.random.default_rng(seed), torch.device("cpu"), spending)
+
+    # The canaries' coins are drawn from a seed; the noise, which is what is tested, comes from the operating system.
+    return audit.one_run(what, train, rows, _purse(tasks, epsilon, n), epsilon, canaries, seed)
+
+
+def _host_model() -> NetworkModel:
+    return NetworkModel(replace(PRIVATE_CLASSES, epochs=3, head=(16,)))
+
+
+def _host_training(model: NetworkModel, labels: NDArray[np.int64], seed: int) -> audit.Train:
+    """Return how the host trains on its own columns, without guests."""
+    empty = np.zeros((len(labels), 0), np.float32)
 
     def train(own: Rows, spending: Purse) -> None:
         n = len(own)
         examples = Examples(own, empty[:n], empty[:n], labels[:n])
-        model.fit_private(
-            examples, [], int(labels.max()) + 1, np.random.default_rng(seed), torch.device("cpu"), spending
-        )
+        device = torch.device("cpu")
+        model.fit_private(examples, [], int(labels.max()) + 1, np.random.default_rng(seed), device, spending)
 
-    return audit.coupled_check(HOST, train, rows, purse)
+    return train
+
+
+def _purse(tasks: Sequence[Task], epsilon: float, n_rows: int) -> Purse:
+    plan = calibrate([replace(task, party="audited") for task in tasks], epsilon, 1 / (10 * n_rows))
+    return Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom())
 
 
 def _rows(seed: int) -> tuple[Rows, NDArray[np.int64]]:

@@ -28,6 +28,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedonce.errors import MissingPackageError, parameter_error
 from fedonce.privacy.events import Event, Gaussian, Local, Noisy, SampledGaussian
@@ -37,6 +38,7 @@ DIVISIONS = ("moments", "simple")
 REFERENCE_ORDERS = (1.25, 1.5, 1.75, 2, 2.25, 2.5, 3, 3.5, 4, 4.5, *range(5, 64), 128, 256, 512)
 FINEST, COARSEST, MOST_POINTS = 1e-4, 1e-3, 2e6  # of the grid of privacy losses
 MOST_WORK = 1e7  # points of the grid, times kinds of steps: a few seconds
+LEAST_DELTA = 1e-9  # down to which `deltas` is exact
 MOST_SPREAD = 1e3  # of privacy losses: beyond it nobody is protected, and the exact price is not worth minutes
 
 
@@ -79,8 +81,19 @@ def _price(composed: tuple[Noisy, ...], delta: float, accountant: str) -> float:
     return float(np.min(book.rdp + math.log(1 / delta) / (book.orders - 1)))
 
 
+def deltas(events: Sequence[Noisy], epsilons: Sequence[float]) -> NDArray[np.float64]:
+    """Return the least delta that the events keep with each epsilon, by privacy loss distributions."""
+    book = _book(_composed(events), LEAST_DELTA)
+    return np.array([float(book.get_delta(epsilon)) for epsilon in epsilons])
+
+
 def _pld(events: Sequence[Noisy], delta: float) -> float:
-    """Price by privacy loss distributions, on a grid as fine as memory and time allow.
+    """Price by privacy loss distributions."""
+    return float(_book(events, delta).get_epsilon(delta))
+
+
+def _book(events: Sequence[Noisy], delta: float) -> Any:
+    """Return privacy loss distributions, on a grid as fine as memory and time allow.
 
     Rounding on the grid is upwards, so a coarser one costs a little more epsilon and is still sound.
     """
@@ -89,10 +102,10 @@ def _pld(events: Sequence[Noisy], delta: float) -> float:
     rough.compose(_as_library_event(events))
     spread = max(float(rough.get_epsilon(max(delta * 1e-3, 1e-30))), 1e-3)
     if not spread <= MOST_SPREAD:
-        return float(rough.get_epsilon(delta))  # as sound, and as good as infinite
+        return rough  # as sound, and as good as infinite
     book = library.pld.PLDAccountant(value_discretization_interval=_grid(events, spread))
     book.compose(_as_library_event(events))
-    return float(book.get_epsilon(delta))
+    return book
 
 
 def _grid(events: Sequence[Noisy], spread: float) -> float:

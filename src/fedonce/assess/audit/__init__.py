@@ -1,51 +1,43 @@
-"""Tests that a privacy claim could fail: of the learners' arithmetic, of one training, and of released models.
+"""Tests that a privacy claim could fail: of the learners' arithmetic, of their noise, of one training, and of released models.
 
-Passing proves nothing: an audit finds faults, and a guarantee is a proof. What each test can and cannot see is said with it.
+Passing proves nothing: an audit finds faults, and a guarantee is a proof. What each test can and cannot see is said with it, and
+how probably it would have seen half the planned noise.
 
-1. `coupled_check`: two trainings with the same weights and the same coins, of which one lacks a row. Every sum that is about to
-   be made noisy may differ by what the row itself may add, and by nothing where the row was not drawn. Exact; it finds NAT.
+1. `check_training`: two trainings with the same weights and the same coins, of which one lacks a row. Every sum that is about to
+   be made noisy may differ by what the row itself may add, and by nothing where the row was not drawn. Exact; it finds NAT. Then
+   the noise of each release (what was released, less the exact sum, over the planned scale) must be normal, samples must be
+   Poisson samples, and a simulation of what was seen must not cost more than the accountant says.
 2. `one_run`: many canaries, rows whose gradient lies in a coordinate of its own, are put into one training or not, by coin;
-   how many coins can be guessed from what was released bounds epsilon from below (Steinke, Nasr and Jagielski, 2023).
-3. `membership`: who was in the training rows of a released model? By the loss, by the likelihood ratio of models that
+   how many coins can be guessed from what was released shows how much noise there was at most (Mahloujifar, Melis and Chaudhuri,
+   2024).
+3. `check_answers`: the mechanisms that answer for each row, of local epsilon and of hints: how often answers speak for the truth.
+4. `membership`: who was in the training rows of a released model? By the loss, by the likelihood ratio of models that
    were trained with and without the row (Carlini et al., 2022), and by RMIA (Zarifzadeh et al., 2024).
-4. `told_labels`: labels are drawn by coin and hinted at; how many can be told, from the hints themselves or from an encoder that
-   was trained on them, bounds the label epsilon of hints from below.
 """
 
 from __future__ import annotations
 
+from fedonce.assess.audit.answers import check_answers
 from fedonce.assess.audit.attacks import Membership, Model, membership
-from fedonce.assess.audit.canaries import (
-    OneRun,
-    best_guesses,
-    count_correct,
-    epsilon_bound,
-    gaussian_strength,
-    one_run,
-    p_value,
-)
-from fedonce.assess.audit.coupling import TOLERANCE, Coupled, Train, check_learner, coupled_check
-from fedonce.assess.audit.hints import ToldLabels, told_labels
+from fedonce.assess.audit.canaries import OneRun, one_run
+from fedonce.assess.audit.coupling import TOLERANCE, Checked, Train, check_learner, check_training
+from fedonce.assess.audit.measures import LEVEL, Measured
 
 PROVES_NOTHING = "Passing proves nothing: an audit can find that a claim is false, never that it is true."
 
 __all__ = [
+    "LEVEL",
     "PROVES_NOTHING",
     "TOLERANCE",
-    "Coupled",
+    "Checked",
+    "Measured",
     "Membership",
     "Model",
     "OneRun",
-    "ToldLabels",
     "Train",
-    "best_guesses",
+    "check_answers",
     "check_learner",
-    "count_correct",
-    "coupled_check",
-    "epsilon_bound",
-    "gaussian_strength",
+    "check_training",
     "membership",
     "one_run",
-    "p_value",
-    "told_labels",
 ]

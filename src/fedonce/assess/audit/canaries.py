@@ -1,29 +1,38 @@
-"""One training with canaries in it or not, by coin: how many coins can be guessed bounds epsilon from below."""
+"""One training with canaries in it or not, by coin: how many coins can be guessed shows how much noise there was at most.
+
+Two things are read from it. Of all canaries: no more may be guessed than a training as planned lets guess, where canaries are
+independent of each other. Of the tenth about which the guesses are surest: a lower bound on epsilon that needs no independence.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
-from fedonce.assess.audit.coupling import (
-    Train,
-)
+from fedonce.assess.audit.coupling import Train
+from fedonce.assess.audit.measures import LEVEL, WEAKER
+from fedonce.privacy import accountants
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.dpsgd import PrivateSteps
-from fedonce.privacy.events import Noisy
+from fedonce.privacy.events import Gaussian, Noisy, SampledGaussian
 from fedonce.training.loop import Rows
+
+CONFIDENCE = 0.95  # of the bound on epsilon
+EPSILONS = np.concatenate([np.linspace(0, 3, 301), np.geomspace(3, 60, 100)[1:]])  # where a trade-off curve is touched
+FACTORS = np.geomspace(1 / 8, 8, 97)  # of the planned noise, that guesses are compared with
+SURE = 10  # one in so many canaries is guessed about for the bound
+SIMULATED = 100_000  # canaries by which right guesses are computed
 
 
 @dataclass(frozen=True)
 class OneRun:
-    """What one training with canaries showed: epsilon is at least `bound`, with 95 % confidence.
+    """What one training with canaries showed.
 
     Attributes
     ----------
@@ -31,39 +40,50 @@ class OneRun:
         What was trained.
     claimed, delta : float
         The guarantee that is claimed.
-    canaries, guesses, correct : int
-        Canaries, guesses about them, and those that were right.
+    canaries, correct : int
+        Canaries, each guessed about once, and right guesses.
+    allowed : int
+        Right guesses that a training as planned exceeds once in a million.
     bound : float
-        What epsilon is at least.
+        What epsilon is at least, with 95 % confidence: the price of the planned releases with the most noise that the surest
+        guesses do not contradict.
+    power : float
+        The chance that half the noise would have failed the test.
     """
 
     what: str
     claimed: float
     delta: float
     canaries: int
-    guesses: int
     correct: int
+    allowed: int
     bound: float
+    power: float
 
     @property
     def passed(self) -> bool:
-        """Whether the bound does not contradict the claim."""
-        return self.bound <= self.claimed
+        """Whether the guesses do not contradict the claim."""
+        return self.correct <= self.allowed and self.bound <= self.claimed
 
 
 class _CanaryPurse(Purse):
-    """A purse whose sums have one more coordinate for each canary, in which that canary alone is seen."""
+    """A purse whose sums have one more coordinate for each canary, in which that canary alone is seen.
+
+    Scores are the likelihood ratio's where noise is Gaussian: each coordinate, less half of what the canary adds, by precision.
+    """
 
     coins: NDArray[np.bool_]
     scores: NDArray[np.float64]
+
+    def event(self, what: str) -> Any:
+        """Return a planned event."""
+        return next(entry.event for entry in self.planned if entry.what == what)
 
     def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
         """Release a sum and the canaries' coordinates together, as one vector."""
         both = np.concatenate([np.ravel(total), sensitivity * self.coins])
         out = super().release(what, both, sensitivity)
-        events = [entry.event for entry in self.planned if entry.what == what]
-        noise = max(next(event.noise for event in events if isinstance(event, Noisy)), 1e-12)
-        self.scores += out[total.size :] / (sensitivity * noise**2)  # the best linear statistic weighs by precision
+        self.scores += (out[total.size :] / sensitivity - 0.5) * _weight(self.event(what))
         return out[: total.size].reshape(total.shape)
 
     def steps(self, what: str, rows: NDArray[Any], clip: float) -> PrivateSteps:
@@ -88,16 +108,22 @@ class _CanarySteps(PrivateSteps):
 
     def release(self, totals: Sequence[NDArray[Any]]) -> None:
         super().release([*totals, self.seen])
-        self.purse.scores += self.seen
+        seen = self.seen * (self.event.rate * self.public_rows) / self.clip
+        self.purse.scores += (seen - self.event.rate / 2) * _weight(self.event)
+
+
+def _weight(event: Noisy) -> float:
+    """Return what a canary adds to a coordinate on average, over the variance of its noise."""
+    return (event.rate if isinstance(event, SampledGaussian) else 1.0) / max(event.noise, 1e-12) ** 2
 
 
 def one_run(
-    what: str, train: Train, rows: Rows, purse: Purse, claimed: float, canaries: int = 1000, seed: int = 0
+    what: str, train: Train, rows: Rows, purse: Purse, claimed: float, canaries: int = 5000, seed: int = 0
 ) -> OneRun:
-    """Put canaries into one training and guess from its releases which were there; return the bound on epsilon.
+    """Put canaries into one training and guess from its releases which were there; compare with what the plan allows.
 
-    It sees faults of sampling, clipping, noise and accounting; it does not see what couples rows (for that `coupled_check`).
-    The number of guesses is fixed beforehand, as what would serve best against an ideal Gaussian mechanism.
+    It sees faults of sampling, noise and accounting end to end; it does not see what couples rows (for that `check_training`).
+    A canary has a coordinate of its own, so that more canaries serve as well as more trainings.
 
     Parameters
     ----------
@@ -120,107 +146,86 @@ def one_run(
     spending.coins = np.random.default_rng(seed).random(canaries) < 0.5
     spending.scores = np.zeros(canaries)
     train(rows, spending)
-    delta = purse.ledger.delta
-    guesses = best_guesses(canaries, gaussian_strength(claimed, delta), delta)
-    correct = count_correct(spending.scores, spending.coins, guesses)
-    return OneRun(what, claimed, delta, canaries, guesses, correct, epsilon_bound(canaries, guesses, correct, delta))
+    right = (spending.scores > 0) == spending.coins
+    events = [entry.event for entry in purse.planned if isinstance(entry.event, Gaussian | SampledGaussian)]
+    allowed = int(binom.isf(LEVEL, canaries, accuracy(events, 1.0, seed)))
+    sure = np.argsort(-np.abs(spending.scores))[: max(1, canaries // SURE)]
+    return OneRun(
+        what,
+        claimed,
+        purse.ledger.delta,
+        canaries,
+        int(right.sum()),
+        allowed,
+        _bound(events, canaries, len(sure), int(right[sure].sum()), purse.ledger.delta),
+        float(binom.sf(allowed, canaries, accuracy(events, WEAKER, seed))),
+    )
 
 
-def count_correct(scores: NDArray[np.float64], coins: NDArray[np.bool_], guesses: int) -> int:
-    """Guess "in" for the highest scores and "out" for the lowest, half each; return how many are right.
+def contradicted(canaries: int, guesses: int, correct: int, deltas: NDArray[np.float64], level: float) -> bool:
+    """Whether this many right guesses, or more, have a probability below `level`, if the deltas hold at `EPSILONS`.
 
-    Parameters
-    ----------
-    scores : array
-        A score per canary.
-    coins : array of bool
-        Which canaries were in.
-    guesses : int
-        How many guesses are made.
-    """
-    order = np.argsort(scores)
-    half = guesses // 2
-    return int(coins[order[len(order) - (guesses - half) :]].sum() + (~coins[order[:half]]).sum())
-
-
-def p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
-    """Return the chance of so many correct guesses, or more, if (epsilon, delta) held: Theorem 5.2 of Steinke et al. (2023).
-
-    Without delta it is that of a binomial with the accuracy of randomised response; delta lets a few guesses be free.
+    By Mahloujifar, Melis and Chaudhuri (2024), "Auditing f-differential privacy in one run". With m canaries, g guesses, and p_i the
+    probability of exactly i right ones: for every j, the sum over i >= j of i p_i / m is at most 1 - f(x), where x is the sum over
+    i >= j of (g - i + 1) p_(i-1) / m. From a probability of `level` for `correct` or more, that gives the least probability of
+    fewer, number by number; where it all exceeds 1, `level` was too much.
 
     Parameters
     ----------
     canaries, guesses, correct : int
         Canaries, guesses about them, and those that were right.
-    epsilon, delta : float
-        The guarantee that is doubted.
+    deltas : array
+        A delta for each epsilon in `EPSILONS`: the trade-off curve f, by lines that touch it.
+    level : float
+        The probability in question.
     """
-    accuracy = 1 / (1 + math.exp(-epsilon))
-    tail = float(binom.sf(correct - 1, guesses, accuracy))
-    # P[correct - i <= X < correct] for i = 1, 2, ...
-    near = np.cumsum(binom.pmf(np.arange(correct - 1, -1, -1), guesses, accuracy))
-    alpha = float((near / np.arange(1, correct + 1)).max()) if correct else 0.0
-    return min(1.0, tail + 2 * canaries * delta * alpha)
+    slopes = np.exp(EPSILONS)
+    right, wrong = level * correct / canaries, level * (guesses - correct) / canaries
+    for count in range(correct - 1, -1, -1):
+        least = max(wrong, ((right - deltas) / slopes).max(), (1 - deltas - slopes * (1 - right)).max())
+        right += count / (guesses - count) * (least - wrong)
+        wrong = least
+        if right + wrong > guesses / canaries:
+            return True
+    return False
 
 
-def epsilon_bound(canaries: int, guesses: int, correct: int, delta: float, confidence: float = 0.95) -> float:
-    """Return the largest epsilon that the guesses contradict, with this confidence; 0 where they contradict none.
+def accuracy(events: Sequence[Noisy], factor: float, seed: int = 0) -> float:
+    """Return the share of right guesses if the noise is `factor` times that of the events, by simulation.
 
     Parameters
     ----------
-    canaries, guesses, correct : int
-        Canaries, guesses about them, and those that were right.
-    delta : float
-        Of the guarantee.
-    confidence : float
-        With which the bound holds.
+    events : sequence of events
+        What a training does.
+    factor : float
+        What its noise is multiplied by.
+    seed : int
+        Of the simulation.
     """
-    wanted = 1 - confidence
-
-    def excess(epsilon: float) -> float:
-        return p_value(canaries, guesses, correct, epsilon, delta) - wanted
-
-    if excess(0.0) >= 0:
-        return 0.0
-    high = 1.0
-    while excess(high) < 0 and high < 64:
-        high *= 2
-    return high if excess(high) < 0 else float(brentq(excess, 0.0, high, xtol=1e-4))
+    rng = np.random.default_rng(seed)
+    mean, out, variance = np.zeros(SIMULATED), 0.0, 0.0  # mean scores of canaries that are in, and out
+    for event in events:
+        times, rate = (event.steps, event.rate) if isinstance(event, SampledGaussian) else (event.times, 1.0)
+        mean += _weight(event) * (rng.binomial(times, rate, SIMULATED) - times * rate / 2)
+        out -= _weight(event) * times * rate / 2
+        variance += _weight(event) ** 2 * times * (factor * event.noise) ** 2
+    return float((norm.cdf(mean / variance**0.5).mean() + norm.cdf(-out / variance**0.5)) / 2)
 
 
-def best_guesses(canaries: int, strength: float, delta: float) -> int:
-    """Return how many guesses serve best against a Gaussian mechanism of signal-to-noise ratio `strength`, on average.
-
-    Parameters
-    ----------
-    canaries : int
-        How many there are.
-    strength : float
-        Signal-to-noise ratio of the mechanism.
-    delta : float
-        Of the guarantee.
-    """
-    best, bound = 2, -1.0
-    for guesses in np.unique(np.geomspace(4, canaries, 40).astype(int) // 2 * 2):
-        share = guesses / canaries / 2  # on either side
-        cut = brentq(lambda t, share=share: (norm.sf(t) + norm.sf(t - strength)) / 2 - share, -40, 40 + strength)
-        right = norm.sf(cut - strength) / (norm.sf(cut) + norm.sf(cut - strength))
-        found = epsilon_bound(canaries, int(guesses), math.floor(right * guesses), delta)
-        if found > bound:
-            best, bound = int(guesses), found
-    return best
+def _bound(events: Sequence[Noisy], canaries: int, guesses: int, correct: int, delta: float) -> float:
+    """Return epsilon for the most noise, as a multiple of the plan's, that the guesses do not contradict."""
+    low, high = 0, len(FACTORS)
+    while high > low:
+        middle = (low + high) // 2
+        curve = _curve(_scaled(events, FACTORS[middle]))
+        low, high = (low, middle) if contradicted(canaries, guesses, correct, curve, 1 - CONFIDENCE) else (middle + 1, high)
+    return accountants.epsilon(_scaled(events, FACTORS[low]), delta) if low < len(FACTORS) else 0.0
 
 
-def gaussian_strength(epsilon: float, delta: float) -> float:
-    """Return the signal-to-noise ratio of the Gaussian mechanism that has exactly this epsilon (Balle and Wang, 2018).
+@lru_cache(maxsize=64)
+def _curve(events: tuple[Noisy, ...]) -> NDArray[np.float64]:
+    return accountants.deltas(events, EPSILONS)
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The guarantee.
-    """
 
-    def excess(mu: float) -> float:
-        return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)) - delta
-
-    return float(brentq(excess, 1e-6, 10 + epsilon))
+def _scaled(events: Sequence[Noisy], factor: float) -> tuple[Noisy, ...]:
+    return tuple(replace(event, noise=event.noise * float(factor)) for event in events)

@@ -1,9 +1,13 @@
-"""The coupled check: two trainings with the same weights and coins, of which one lacks a row, compared sum by sum."""
+"""One training, looked into: how far its sums move when a row is missing, and what its noise, samples and price are.
+
+All of it is found by a purse that writes down, for every release, the exact sum, the noisy one, and by how much a row may change it.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,64 +16,95 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fedonce.assess.audit import measures
+from fedonce.assess.audit.measures import ENOUGH, Measured, Noise
 from fedonce.errors import BudgetError
 from fedonce.learners import Learner
 from fedonce.privacy.budget import Purse, calibrate
 from fedonce.privacy.dpsgd import PrivateSteps
+from fedonce.privacy.events import Gaussian, Noisy, SampledGaussian
 from fedonce.privacy.noise import SecretRandom
 from fedonce.training.loop import Rows
 
 TOLERANCE = 1e-4  # of the bound: rounding of float32 sums
+ANOTHER_NUMBER = "A training makes another number of sums when a row is missing: how many it makes discloses the row."
+MOST_RUNS = 32  # trainings in which a mechanism that makes little noise is watched
 Train = Callable[[Rows, Purse], object]  # train on rows with a purse
 
 
 @dataclass(frozen=True)
-class Coupled:
-    """What the coupled check found: how far sums moved when one row was left out, over how far they may.
+class Checked:
+    """What was found of one training.
 
     Attributes
     ----------
     what : str
-        What was checked.
+        What was trained.
     sums : int
-        How many sums were compared.
+        How many sums were compared with those of a training that lacks a row.
     moved : float
         How far sums moved where the row took part, as a multiple of what it may add.
     elsewhere : float
         The same where it did not take part.
+    measured : tuple of Measured
+        Noise, samples and price.
+    price, claimed : float
+        What the accountant asks for what was seen, and the claim.
     """
 
     what: str
     sums: int
-    moved: float  # where the row took part, as a multiple of what it may add
-    elsewhere: float  # where it did not, likewise
+    moved: float
+    elsewhere: float
+    measured: tuple[Measured, ...] = ()
+    price: float = 0.0
+    claimed: float = math.inf
+
+    @property
+    def sums_passed(self) -> bool:
+        """Whether no sum moved more than it may."""
+        return self.moved <= 1 + TOLERANCE and self.elsewhere <= TOLERANCE
 
     @property
     def passed(self) -> bool:
-        """Whether no sum moved more than it may."""
-        return self.moved <= 1 + TOLERANCE and self.elsewhere <= TOLERANCE
+        """Whether nothing contradicts the claim."""
+        cheap = self.price <= self.claimed * (1 + TOLERANCE)
+        return self.sums_passed and cheap and all(each.passed for each in self.measured)
+
+
+@dataclass(frozen=True)
+class _Release:
+    """One release: its line of the plan, the exact sum, the noisy one, and what a row may add."""
+
+    what: str
+    total: NDArray[np.float64]
+    released: NDArray[np.float64]
+    bound: float
 
 
 @dataclass
 class _Transcript:
-    """One training, sum by sum: what went in, what came out, which rows were drawn."""
+    """One training, release by release, and which rows were drawn for each step."""
 
-    totals: list[list[NDArray[Any]]] = field(default_factory=list)
-    released: list[list[NDArray[Any]]] = field(default_factory=list)
+    releases: list[_Release] = field(default_factory=list)
     drawn: list[NDArray[np.intp]] = field(default_factory=list)
+    bound: float = 0.0  # of the release in work
+
+    def note(self, what: str, total: NDArray[Any], released: NDArray[Any], scale: float) -> None:
+        """Witness a release; what the purse says of its own scale is not relied on."""
+        both = [np.array(each, np.float64).ravel() for each in (total, released)]
+        self.releases.append(_Release(what, both[0], both[1], self.bound))
 
 
 class _Recorder(Purse):
-    """A purse that writes down every sum before and after its noise."""
+    """A purse that writes down what is done with it."""
 
     transcript: _Transcript
 
     def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
         """Record one release."""
-        out = super().release(what, total, sensitivity)
-        self.transcript.totals.append([np.array(total)])
-        self.transcript.released.append([np.array(out)])
-        return out
+        self.transcript.bound = sensitivity
+        return super().release(what, total, sensitivity)
 
     def steps(self, what: str, rows: NDArray[Any], clip: float) -> PrivateSteps:
         """Return steps that record themselves."""
@@ -82,17 +117,12 @@ class _RecordedSteps(PrivateSteps):
     transcript: _Transcript
 
     def sample(self) -> NDArray[np.intp]:
-        drawn = super().sample()
-        self.transcript.drawn.append(drawn)
-        return drawn
-
-    def release(self, totals: Sequence[NDArray[Any]]) -> None:
-        self.transcript.totals.append([np.array(total) for total in totals])
-        super().release(totals)
-        self.transcript.released.append([np.array(total) for total in totals])
+        self.transcript.bound = self.clip
+        self.transcript.drawn.append(super().sample())
+        return self.transcript.drawn[-1]
 
 
-class _Replayer(Purse):
+class _Replayer(_Recorder):
     """A purse for the training that lacks the last row: it compares each sum, and hands out the first training's results.
 
     So both trainings have the same weights at every step, and each sum can be compared by itself.
@@ -103,78 +133,143 @@ class _Replayer(Purse):
     moved: list[float]
     elsewhere: list[float]
 
-    def compare(self, position: int, totals: Sequence[NDArray[Any]], bound: float, took_part: bool) -> None:
-        """Compare one sum with that of the first training."""
-        pairs = zip(self.first.totals[position], totals, strict=True)
-        distance = math.sqrt(sum(float(np.square(a.astype(np.float64) - b).sum()) for a, b in pairs))
-        (self.moved if took_part else self.elsewhere).append(distance / bound)
+    def compare(self, took_part: bool) -> NDArray[np.float64]:
+        """Compare the sum just released with that of the first training; return what that one released."""
+        position = len(self.moved) + len(self.elsewhere)
+        if position == len(self.first.releases):
+            raise BudgetError(ANOTHER_NUMBER)
+        before, now = self.first.releases[position], self.transcript.releases[-1]
+        distance = float(np.linalg.norm(before.total - now.total)) / before.bound
+        (self.moved if took_part else self.elsewhere).append(distance)
+        return before.released
 
     def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
         """Compare one release."""
-        position = len(self.moved) + len(self.elsewhere)
         super().release(what, total, sensitivity)
-        self.compare(position, [total], sensitivity, took_part=True)
-        return np.array(self.first.released[position][0])
+        return self.compare(took_part=True).reshape(total.shape)
 
     def steps(self, what: str, rows: NDArray[Any], clip: float) -> PrivateSteps:
         """Return steps that compare themselves."""
-        made = _ReplayedSteps(**vars(super().steps(what, rows, clip)))
-        made.replayer = self
+        made = _ReplayedSteps(**vars(Purse.steps(self, what, rows, clip)))
+        made.transcript, made.replayer = self.transcript, self
         return made
 
 
 class _ReplayedSteps(PrivateSteps):
+    transcript: _Transcript
     replayer: _Replayer
 
     def sample(self) -> NDArray[np.intp]:
         super().sample()
+        self.transcript.bound = self.clip
         drawn: NDArray[np.intp] = self.replayer.first.drawn[self.taken - 1]
         kept: NDArray[np.intp] = drawn[drawn != self.replayer.missing]
         return kept
 
     def release(self, totals: Sequence[NDArray[Any]]) -> None:
-        replayer = self.replayer
-        position = len(replayer.moved) + len(replayer.elsewhere)
-        took_part = bool((replayer.first.drawn[self.taken - 1] == replayer.missing).any())
-        replayer.compare(position, totals, self.clip, took_part)
         super().release(totals)
-        for total, released in zip(totals, replayer.first.released[position], strict=True):
-            total[...] = released
+        took_part = bool((self.replayer.first.drawn[self.taken - 1] == self.replayer.missing).any())
+        released = self.replayer.compare(took_part) / (self.event.rate * self.public_rows)
+        ends = np.cumsum([total.size for total in totals])
+        for total, part in zip(totals, np.split(released, ends[:-1]), strict=True):
+            total[...] = part.reshape(total.shape)
 
 
-def coupled_check(what: str, train: Train, rows: Rows, purse: Purse) -> Coupled:
-    """Train with all rows and without the last one, coupled; return how far the sums moved.
+def check_training(what: str, train: Train, rows: Rows, purse: Purse, claimed: float) -> Checked:
+    """Train with all rows and without the last one, coupled; then look at noise, samples and price.
+
+    A training that makes little noise, such as PCA's, is repeated, so that its noise can be judged.
 
     Parameters
     ----------
-    train : callable
-        Trains on rows with a purse; it must draw nothing but from the purse and from seeds of its own.
-    purse : Purse
-        What a training may spend; it is copied.
     what : str
         What is checked, in words.
+    train : callable
+        Trains on rows with a purse; it must draw nothing but from the purse and from seeds of its own.
     rows : array
         Prepared rows.
+    purse : Purse
+        What a training may spend; it is copied.
+    claimed : float
+        The epsilon that is claimed.
     """
-    transcript = _Transcript()
-    settings = {**vars(purse), "n_rows": len(rows), "used": set()}
-    recorder = _Recorder(**settings)
-    recorder.transcript = transcript
-    train(rows, recorder)
-    replayer = _Replayer(**{**settings, "used": set()})
-    replayer.first, replayer.missing, replayer.moved, replayer.elsewhere = transcript, len(rows) - 1, [], []
+    first = _watched(train, rows, purse)
+    replayer = _Replayer(**_settings(purse, len(rows)))
+    replayer.transcript = _Transcript()
+    replayer.witness = replayer.transcript.note
+    replayer.first, replayer.missing, replayer.moved, replayer.elsewhere = first, len(rows) - 1, [], []
     train(rows[:-1], replayer)
-    if len(replayer.moved) + len(replayer.elsewhere) != len(transcript.totals):
-        raise BudgetError(
-            f"{what} makes another number of sums when a row is missing: how many it makes tells of the row."
-        )
-    return Coupled(what, len(transcript.totals), max(replayer.moved, default=0.0), max(replayer.elsewhere, default=0.0))
+    if len(replayer.moved) + len(replayer.elsewhere) != len(first.releases):
+        raise BudgetError(ANOTHER_NUMBER)
+    seen = _events(first, purse)
+    price = replace(purse.ledger, entries=[replace(entry, event=seen.get(entry.what)) for entry in purse.planned]).epsilon()
+    measured = _measured(train, rows, purse, first)
+    if seen and math.isfinite(price):
+        measured.append(measures.price("price", list(seen.values()), claimed))
+    return Checked(
+        what,
+        len(first.releases),
+        max(replayer.moved, default=0.0),
+        max(replayer.elsewhere, default=0.0),
+        tuple(measured),
+        price,
+        claimed,
+    )
+
+
+def _settings(purse: Purse, n_rows: int) -> dict[str, Any]:
+    """Return the fields of a purse like this one, with a ledger of its own."""
+    return {**vars(purse), "n_rows": n_rows, "used": set(), "ledger": replace(purse.ledger, entries=[])}
+
+
+def _watched(train: Train, rows: Rows, purse: Purse) -> _Transcript:
+    """Return what one training does."""
+    recorder = _Recorder(**_settings(purse, len(rows)))
+    recorder.transcript = _Transcript()
+    recorder.witness = recorder.transcript.note
+    train(rows, recorder)
+    return recorder.transcript
+
+
+def _events(seen: _Transcript, purse: Purse) -> dict[str, Noisy]:
+    """Return what happened, by its line of the plan, with the number of releases that were counted."""
+    planned = {entry.what: entry.event for entry in purse.planned}
+    events: dict[str, Noisy] = {}
+    for what, times in Counter(release.what for release in seen.releases).items():
+        event = planned[what]
+        assert isinstance(event, Gaussian | SampledGaussian)
+        counted = {"times": times} if isinstance(event, Gaussian) else {"steps": times}
+        events[what] = replace(event, **counted)
+    return events
+
+
+def _measured(train: Train, rows: Rows, purse: Purse, first: _Transcript) -> list[Measured]:
+    """Return the tests of noise and samples, of as many trainings as they need."""
+    noises: dict[str, Noise] = {}
+    drawn, steps = np.zeros(len(rows), np.intp), 0
+    events = _events(first, purse)
+    seen, runs = first, 1
+    while True:
+        for release in seen.releases:
+            if scale := events[release.what].noise * release.bound:
+                noises.setdefault(release.what, Noise()).add((release.released - release.total) / scale)
+        for positions in seen.drawn:
+            drawn[positions] += 1
+        steps += len(seen.drawn)
+        if runs == MOST_RUNS or min((noise.count for noise in noises.values()), default=ENOUGH) >= ENOUGH:
+            break
+        seen, runs = _watched(train, rows, purse), runs + 1
+    found = [noise.measured(f"noise of {what}") for what, noise in noises.items()]
+    rates = [event.rate for event in events.values() if isinstance(event, SampledGaussian)]
+    if len(rates) == 1:
+        found.append(measures.sampling("samples", drawn, steps, rates[0]))
+    return found
 
 
 def check_learner(
     learner: Learner, rows: Rows, dim: int = 3, epsilon: float = 2.0, seed: int = 0, unsound: bool = False
-) -> Coupled:
-    """Check one learner on prepared rows.
+) -> Checked:
+    """Check one learner on prepared rows: sums, noise, samples and price.
 
     Parameters
     ----------
@@ -187,16 +282,16 @@ def check_learner(
     epsilon : float
         The budget that it is given.
     seed : int
-        Of what is drawn.
+        Of what the learner draws for itself; noise and samples come from the operating system.
     unsound : bool
         Whether learners whose epsilon is nominal are let through.
     """
     delta = 1 / (10 * len(rows))
     tasks = learner.private_tasks(len(rows), 1.0, unsound=unsound)
     plan = calibrate([replace(task, party="audited") for task in tasks], epsilon, delta, "rdp")
-    purse = Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom(insecure_test_seed=seed))
+    purse = Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom())
 
     def train(own: Rows, spending: Purse) -> None:
         copy.deepcopy(learner).fit_private(own, dim, np.random.default_rng(seed), torch.device("cpu"), spending)
 
-    return coupled_check(learner.name, train, rows, purse)
+    return check_training(learner.name, train, rows, purse, epsilon)

@@ -1,0 +1,110 @@
+"""The mechanisms that answer for each row, put to the test of `measures.answers`: local epsilon's two, and hints.
+
+Each function is given an epsilon, asks its mechanism about many rows with a fresh secret, and returns the rows' true values and
+the values that each answer speaks for.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fedonce.assess.audit import measures
+from fedonce.assess.audit.measures import Ints, Measured
+from fedonce.data.table import Table
+from fedonce.learners import Hinted
+from fedonce.messages.hints import LEAST_EPSILON
+from fedonce.party import Guest
+from fedonce.party.hinting import KEY_BYTES, Hinting, hints_of, publish
+from fedonce.privacy import keyed, privunit, subset
+from fedonce.privacy.noise import normals_from
+from fedonce.rows.ids import Naming
+from fedonce.training.loop import Rows
+
+ROWS = 50_000  # that a mechanism is asked about
+HINTED = 20_000  # labels that are hinted at
+VALUES, DIM, CLASSES = 20, 9, 10  # cells, coordinates, classes
+ASKED = 3  # times that hints are asked for
+
+
+def check_answers(rows: Rows, epsilon: float, seed: int = 0) -> list[Measured]:
+    """Test all mechanisms that answer for each row.
+
+    Parameters
+    ----------
+    rows : array
+        Prepared rows, for an encoder that is trained on hints.
+    epsilon : float
+        What each answer claims; hints, at least the least that they may have.
+    seed : int
+        Of the rows; the answers' randomness comes from fresh secrets.
+    """
+    hinted = max(epsilon, LEAST_EPSILON)
+    return [
+        measures.answers("local epsilon, subset selection", subset_answers, epsilon, seed),
+        measures.answers("local epsilon, PrivUnit", vector_answers, epsilon, seed),
+        measures.answers(f"hints, asked for {ASKED} times", hint_answers, hinted, seed),
+        measures.guesses("hints, by an encoder trained on them", lambda own: encoder_guesses(rows, own, seed), hinted, CLASSES),
+    ]
+
+
+def subset_answers(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return values drawn evenly, and the sets that are sent of them."""
+    truth = _truth(VALUES, ROWS)
+    marks = subset.best(VALUES, epsilon).answers(truth, _uniforms(truth, 1 + VALUES))
+    return truth, marks > 0
+
+
+def vector_answers(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return which of two opposite vectors each row is, and in whose cap its answer lies."""
+    made = privunit.best(DIM, epsilon)
+    truth = _truth(2, ROWS)
+    direction = np.random.default_rng().standard_normal(DIM)
+    direction /= np.linalg.norm(direction)
+    uniforms = _uniforms(truth, 1 + DIM + DIM % 2)
+    units = np.where(truth[:, None] == 0, direction, -direction)
+    along = made.answers(units, uniforms[:, 0], normals_from(uniforms[:, 1:])[:, :DIM]) @ direction
+    edge = privunit.best(DIM, epsilon).gamma - 1e-12
+    return truth, np.stack([along >= edge, -along >= edge], axis=1)
+
+
+def hint_answers(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return labels drawn evenly, and the answers that come most often when hints at them are published several times."""
+    labels = _truth(CLASSES, HINTED)
+    ids, key = np.array([f"row {row}" for row in range(len(labels))], dtype=object), secrets.token_bytes(KEY_BYTES)
+    naming, classes = Naming("plain"), np.unique(labels)
+    rows = Table(("none",), True, columns=(np.zeros(len(labels)),), ids=ids)
+    counts = np.zeros((len(labels), CLASSES))
+    for _ in range(ASKED):
+        hints = publish(labels, Hinting(epsilon), ids=ids, naming=naming, key=key, public=classes)
+        np.add.at(counts, (np.arange(len(labels)), hints_of(hints, rows, None, naming, None, "shop", "local")), 1)
+    return labels, counts == counts.max(axis=1, keepdims=True)
+
+
+def encoder_guesses(rows: Rows, epsilon: float, seed: int = 0) -> NDArray[np.bool_]:
+    """Return which labels are guessed rightly from an encoder's values, its hints, and half of the labels.
+
+    Labels are drawn evenly, so that rows have nothing to do with them: what can be guessed, the encoder has memorised.
+    """
+    labels = _truth(CLASSES, len(rows))
+    hints = publish(labels, Hinting(epsilon))
+    message = Guest("shop", Hinted(base="pca", share=1.0, epochs=20), 8, random_state=seed).learn(rows, hints=hints)
+    seen = np.hstack([message.values, np.eye(hints.classes)[hints.answers]])
+    known = np.arange(len(labels)) % 2 == 0
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)).fit(seen[known], labels[known])
+    return np.asarray(model.predict(seen[~known]) == labels[~known])
+
+
+def _truth(values: int, rows: int) -> Ints:
+    return np.random.default_rng().integers(0, values, rows)
+
+
+def _uniforms(truth: Ints, count: int) -> NDArray[np.float64]:
+    """Return keyed randomness with a fresh secret, as answers are drawn."""
+    rows = (str(row) for row in range(len(truth)))
+    return keyed.uniforms(secrets.token_bytes(32), "audit", rows, (value.tobytes() for value in truth), count)
