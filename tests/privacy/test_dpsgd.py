@@ -391,3 +391,17 @@ def test_steps_with_noise_from_a_seed_are_no_guarantee():
         private = PrivateSteps(entry, 40, 40, 1.0, Ledger(1e-5), SecretRandom(seed))
         private.sample()
         assert private.ledger.nominal == nominal
+
+
+def test_a_witness_sees_the_exact_sum_and_the_noise_of_a_step():
+    seen = []
+    private = steps(noise=1.5, rate=0.25, clip=0.5, public_rows=40)
+    private.witness = lambda *each: seen.append(each)
+    totals = [np.arange(6.0).reshape(2, 3), np.full(2, 7, np.float32)]
+    private.sample()
+    private.release(totals)
+    ((what, total, released, scale),) = seen
+    assert (what, scale) == ("train", 0.75)
+    np.testing.assert_allclose(total, [0, 1, 2, 3, 4, 5, 7, 7], atol=1e-5)
+    np.testing.assert_allclose(released, 10 * np.concatenate([each.ravel() for each in totals]), rtol=1e-5)
+    assert np.abs(released - total).max() > 0

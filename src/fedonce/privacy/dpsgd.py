@@ -25,6 +25,8 @@ from fedonce.privacy.noise import SecretRandom
 ROWS_AT_ONCE = 512  # whose gradients are in memory together
 
 RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs and targets of one row to its loss
+# For audits: what was released, the exact sum, what was made of it, and the noise's standard deviation, all in one unit.
+Witness = Callable[[str, NDArray[Any], NDArray[Any], float], None]
 
 # Layers in which a row's output depends on the other rows of its batch, and what to take instead.
 MIXING = (nn.modules.batchnorm._BatchNorm,)
@@ -47,6 +49,8 @@ class PrivateSteps:
         Omega in the paper: the norm that each row's gradient is clipped to.
     ledger, random
         Where steps are written down, and where samples and noise come from.
+    witness : callable, optional
+        For audits alone: see `Purse`. It gets the sums of one step as one vector, before they are divided by a number of rows.
     """
 
     entry: Entry
@@ -55,6 +59,7 @@ class PrivateSteps:
     clip: float
     ledger: Ledger
     random: SecretRandom
+    witness: Witness | None = None
     taken: int = 0
     open: bool = False
 
@@ -92,12 +97,21 @@ class PrivateSteps:
         if not self.open:
             raise BudgetError("A release needs a sample of its own; call sample first.")
         self.open = False
+        exact = None if self.witness is None else _as_one(totals)
         for total in totals:
             if self.event.noise:
                 noise = self.random.normals(total.size, total.dtype)
                 noise *= self.event.noise * self.clip
                 total += noise.reshape(total.shape)
+        if self.witness is not None and exact is not None:
+            self.witness(self.entry.what, exact, _as_one(totals), self.event.noise * self.clip)
+        for total in totals:
             total /= self.event.rate * self.public_rows
+
+
+def _as_one(totals: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return a copy of arrays as one vector."""
+    return np.concatenate([np.ravel(total) for total in totals], dtype=np.float64)
 
 
 def clipped_gradients(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.errors import BudgetError
-from fedonce.privacy.dpsgd import PrivateSteps
+from fedonce.privacy.dpsgd import PrivateSteps, Witness
 from fedonce.privacy.events import Gaussian, SampledGaussian
 from fedonce.privacy.ledger import Entry, Ledger
 from fedonce.privacy.noise import SecretRandom
@@ -33,6 +33,9 @@ class Purse:
         The norm that a row's gradient is clipped to; None: what whoever trains takes.
     n_rows : int, optional
         The public number of rows, which sums are divided by; None: as many as there are.
+    witness : callable, optional
+        For audits alone: called at each release with what is released, the exact sum, the noisy one and the noise's standard
+        deviation. It sees what nobody may see, and is never set by a training.
     """
 
     party: str
@@ -41,6 +44,7 @@ class Purse:
     random: SecretRandom
     clip: float | None = None
     n_rows: int | None = None
+    witness: Witness | None = None
     used: set[str] = field(default_factory=set)
 
     def take(self, what: str, kind: type) -> Any:
@@ -80,13 +84,15 @@ class Purse:
         self.ledger.spend(self.party, what, entry.event, entry.nominal or self.random.insecure)
         noise = self.random.normals(total.size).reshape(total.shape) if entry.event.noise else 0.0
         released: NDArray[np.float64] = total + entry.event.noise * sensitivity * noise
+        if self.witness is not None:
+            self.witness(what, total, released, entry.event.noise * sensitivity)
         return released
 
     def steps(self, what: str, rows: NDArray[Any], clip: float) -> PrivateSteps:
         """Return the planned steps of DP-SGD over rows."""
         entry = self.take(what, SampledGaussian)
         norm = self.clip if self.clip is not None else clip
-        return PrivateSteps(entry, len(rows), self.count(rows), norm, self.ledger, self.random)
+        return PrivateSteps(entry, len(rows), self.count(rows), norm, self.ledger, self.random, self.witness)
 
     @property
     def spent(self) -> list[Entry]:
