@@ -8,13 +8,15 @@ Passing proves nothing: an audit finds faults, and a guarantee is a proof. What 
    how many coins can be guessed from what was released bounds epsilon from below (Steinke, Nasr and Jagielski, 2023).
 3. `membership`: who was in the training rows of a released model? By the loss, by the likelihood ratio of models that
    were trained with and without the row (Carlini et al., 2022), and by RMIA (Zarifzadeh et al., 2024).
-4. `told_labels`: labels are drawn by coin and hinted at; how many can be told, from the hints themselves or from an encoder that
+4. `check_bits`: could a neighbouring sum have made the very bits that were released? A float with noise on it can tell.
+5. `told_labels`: labels are drawn by coin and hinted at; how many can be told, from the hints themselves or from an encoder that
    was trained on them, bounds the label epsilon of hints from below.
 """
 
 from __future__ import annotations
 
 from fedonce.assess.audit.attacks import Membership, Model, membership
+from fedonce.assess.audit.bits import Bits, check_bits, told_by_bits
 from fedonce.assess.audit.canaries import (
     OneRun,
     best_guesses,
@@ -32,6 +34,7 @@ PROVES_NOTHING = "Passing proves nothing: an audit can find that a claim is fals
 __all__ = [
     "PROVES_NOTHING",
     "TOLERANCE",
+    "Bits",
     "Coupled",
     "Membership",
     "Model",
@@ -39,6 +42,7 @@ __all__ = [
     "ToldLabels",
     "Train",
     "best_guesses",
+    "check_bits",
     "check_learner",
     "count_correct",
     "coupled_check",
@@ -47,5 +51,6 @@ __all__ = [
     "membership",
     "one_run",
     "p_value",
+    "told_by_bits",
     "told_labels",
 ]

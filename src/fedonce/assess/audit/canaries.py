@@ -57,7 +57,7 @@ class _CanaryPurse(Purse):
     coins: NDArray[np.bool_]
     scores: NDArray[np.float64]
 
-    def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
+    def release(self, what: str, total: NDArray[Any], sensitivity: int) -> NDArray[np.float64]:
         """Release a sum and the canaries' coordinates together, as one vector."""
         both = np.concatenate([np.ravel(total), sensitivity * self.coins])
         out = super().release(what, both, sensitivity)

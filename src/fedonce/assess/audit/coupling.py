@@ -64,7 +64,7 @@ class _Recorder(Purse):
 
     transcript: _Transcript
 
-    def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
+    def release(self, what: str, total: NDArray[Any], sensitivity: int) -> NDArray[np.float64]:
         """Record one release."""
         out = super().release(what, total, sensitivity)
         self.transcript.totals.append([np.array(total)])
@@ -109,7 +109,7 @@ class _Replayer(Purse):
         distance = math.sqrt(sum(float(np.square(a.astype(np.float64) - b).sum()) for a, b in pairs))
         (self.moved if took_part else self.elsewhere).append(distance / bound)
 
-    def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
+    def release(self, what: str, total: NDArray[Any], sensitivity: int) -> NDArray[np.float64]:
         """Compare one release."""
         position = len(self.moved) + len(self.elsewhere)
         super().release(what, total, sensitivity)
