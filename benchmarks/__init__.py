@@ -9,6 +9,18 @@ Only documented names of the library are imported: those of `fedonce` itself and
 
 INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     "methods/calibration.py": ("scores probabilities as `host evaluate` does", ("fedonce.assess.evaluation",)),
+    "audit_power.py": (
+        "weakens each mechanism behind the back of plan and ledger, and runs the audit's test of it",
+        (
+            "fedonce.assess.audit",
+            "fedonce.assess.audit.answers",
+            "fedonce.assess.audit.measures",
+            "fedonce.assess.audit_report",
+            "fedonce.privacy.privunit",
+            "fedonce.privacy.response",
+            "fedonce.privacy.subset",
+        ),
+    ),
     "attacks.py": (
         "counts the candidates that the attack finds in values without structure, and notes what a guest receives in rounds",
         (

@@ -61,6 +61,7 @@ VALUES = {
     "fedonce.assess.audit.PROVES_NOTHING": "The sentence that stands above every audit.",
     "fedonce.assess.audit.TOLERANCE": "How far a sum may move beyond its bound by rounding alone, as a part of that bound.",
     "fedonce.assess.audit.Model": "A callable: trained on rows at these positions, the probability of each row's true class.",
+    "fedonce.assess.audit.LEVEL": "The chance with which a mechanism that works as planned fails one test.",
     "fedonce.assess.audit.Train": "A callable that trains on rows with a purse.",
     "fedonce.datasets.FETCHERS": "Loaders by the name of the data set.",
     "fedonce.datasets.SOURCES": "Each data set's `Source` by its name.",

@@ -124,7 +124,7 @@ def findings():
 
 
 def test_the_audit_finds_nat_and_nothing_else(findings):
-    assert {check.what: check.passed for check in findings.coupled} == {
+    assert {check.what: check.passed for check in findings.checked} == {
         "pca": True,
         "autoencoder": True,
         "random": True,
@@ -132,9 +132,22 @@ def test_the_audit_finds_nat_and_nothing_else(findings):
         "the host's model": True,
     }
     assert findings.as_expected
+    assert [run.what for run in findings.one_runs] == ["pca", "autoencoder", "the host's model"]
     assert [each.epsilon for each in findings.memberships] == [None, 8.0, 2.0]
-    assert [each.claimed for each in findings.told] == [2.0, 2.0]
-    assert all(0.5 < each.bound <= 2.0 for each in findings.told)
+    assert [each.planned for each in findings.answers] == [2.0] * 4
+
+
+def test_the_audit_states_its_power_for_every_mechanism(findings):
+    noises = [(of, each.what) for of, each in findings.measured if each.what.startswith("noise of ")]
+    releases = ["noise of PCA: mean", "noise of PCA: radius", "noise of PCA: second moments"]
+    assert [each for each in noises if each[0] != "nat"] == [
+        *(("pca", what) for what in releases),
+        ("autoencoder", "noise of autoencoder"),
+        *(("the host's model", what) for what in [*releases, "noise of host's model"]),
+    ]
+    assert findings.weakest > 0.95
+    said = "would have been seen in at least 100 of 100 runs"
+    assert any(said in line for line in findings.lines())
 
 
 def test_the_audit_says_that_passing_proves_nothing(findings, tmp_path):
@@ -142,7 +155,7 @@ def test_the_audit_says_that_passing_proves_nothing(findings, tmp_path):
     assert page.count("Passing proves nothing") == 1
     assert page.count("data:image/png;base64,") == 1
     assert "failed</span>, as expected" in page
-    assert "Labels from hints" in page
+    assert "Answers for each row" in page
     assert findings.lines()[-1].startswith("Passing proves nothing")
     json.dumps(findings.figures())
 
@@ -151,7 +164,8 @@ def test_audit_command(monkeypatch, findings, tmp_path):
     monkeypatch.setattr(audit_report, "run", lambda *settings: findings)
     told = json.loads(run("privacy", "audit", "--out", tmp_path, "--json", "--quiet").stdout)
     assert told["as expected"]
-    assert [each["passed"] for each in told["hints"]] == [True, True]
+    assert [each["passed"] for each in told["answers"]] == [True] * 4
+    assert told["trainings"][0]["bits"]["passed"]
     assert (tmp_path / "audit.html").exists()
     result = run("privacy", "audit", "--epsilon", 50)
     with pytest.raises(InputError, match="'--epsilon'.*at most 20.*50"):

@@ -234,9 +234,9 @@ def test_a_ledger_beyond_the_plan_is_refused(plan):
 
 def test_a_line_is_used_once():
     mine = purse()
-    mine.release("PCA", np.zeros(3), 1.0)
+    mine.release("PCA", np.zeros(3, int), 1)
     with pytest.raises(BudgetError, match="'shop' wants to spend on 'PCA'; its plan allows 'train'"):
-        mine.release("PCA", np.zeros(3), 1.0)
+        mine.release("PCA", np.zeros(3, int), 1)
     mine.steps("train", np.zeros((10, 2)), 1.0)
     with pytest.raises(BudgetError, match="allows nothing more"):
         mine.steps("train", np.zeros((10, 2)), 1.0)
@@ -246,8 +246,8 @@ def test_a_line_is_used_once():
 def test_what_is_not_planned_is_refused():
     mine = purse()
     for use in (
-        lambda: mine.release("NAT", np.zeros(3), 1.0),
-        lambda: mine.release("train", np.zeros(3), 1.0),  # planned as steps
+        lambda: mine.release("NAT", np.zeros(3, int), 1),
+        lambda: mine.release("train", np.zeros(3, int), 1),  # planned as steps
         lambda: mine.steps("PCA", np.zeros((10, 2)), 1.0),  # planned as a release
         lambda: mine.free("Random"),
         lambda: mine.exactly("NAT"),
@@ -258,13 +258,37 @@ def test_what_is_not_planned_is_refused():
 
 
 def test_a_release_has_noise_of_its_scale(rng):
-    total = rng.standard_normal((500, 100))
+    total = rng.integers(-1000, 1000, (500, 100))
     before = total.copy()
-    released = purse(random=SecretRandom(insecure_test_seed=0)).release("PCA", total, 3.0)
+    released = purse(random=SecretRandom(insecure_test_seed=0)).release("PCA", total, 3)
     np.testing.assert_array_equal(total, before)
     noise = released - total
     assert noise.std() == pytest.approx(2.0 * 3.0, rel=0.02)
     assert abs(noise.mean()) < 5 * 6 / math.sqrt(noise.size)
+
+
+def test_a_release_is_whole_parts_of_a_step():
+    """For any sum the same numbers can come out: what is left of a sum's own is its place among them."""
+    for sensitivity in (1, 3, 2**18, 2**36, 2**37):
+        seen = []
+        mine = purse(witness=lambda *each, seen=seen: seen.append(each))
+        total = np.array([[5, -7], [2**24, 0]])
+        released = mine.release("PCA", total, sensitivity)
+        ((what, exact, noisy, scale),) = seen
+        parts = exact[0, 0] // 5
+        assert (what, scale) == ("PCA", 2.0 * sensitivity * parts)
+        assert scale >= 2**36
+        np.testing.assert_array_equal(exact, total * parts)
+        np.testing.assert_array_equal(released * parts, noisy)  # to the bit, as parts are a power of two
+        assert noisy.dtype == np.int64
+        assert len(np.unique(noisy % 2**16)) > 1
+
+
+def test_a_sum_of_floats_is_refused():
+    with pytest.raises(
+        InputError, match="'total' parameter of Purse.release must be an array of whole numbers.*float64"
+    ):
+        purse().release("PCA", np.zeros(3), 1)
 
 
 @pytest.mark.parametrize(
@@ -273,21 +297,21 @@ def test_a_release_has_noise_of_its_scale(rng):
 )
 def test_a_release_that_is_no_guarantee_is_marked(planned, random, nominal):
     mine = purse(Entry("shop", "PCA", Gaussian(2.0), planned), random=random)
-    mine.release("PCA", np.zeros(3), 1.0)
+    mine.release("PCA", np.zeros(3, int), 1)
     assert mine.ledger.nominal == nominal
 
 
 def test_what_is_spent_is_written_before_the_noise_is_drawn():
     class Broken(SecretRandom):
-        def normals(self, *_):
+        def whole_normals(self, *_):
             raise OSError("no entropy")
 
     mine = purse(random=Broken())
     with pytest.raises(OSError, match="no entropy"):
-        mine.release("PCA", np.zeros(3), 1.0)
+        mine.release("PCA", np.zeros(3, int), 1)
     assert mine.spent == [Entry("shop", "PCA", Gaussian(2.0))]
     with pytest.raises(BudgetError, match="wants to spend on 'PCA'"):
-        mine.release("PCA", np.zeros(3), 1.0)
+        mine.release("PCA", np.zeros(3, int), 1)
 
 
 def test_only_an_infinite_budget_does_without_noise():
@@ -297,7 +321,7 @@ def test_only_an_infinite_budget_does_without_noise():
     assert finite.spent == []
     infinite = purse(Entry("shop", "PCA", Gaussian(0.0)), Entry("shop", "sum", Gaussian(0.0)))
     infinite.exactly("PCA")
-    np.testing.assert_array_equal(infinite.release("sum", np.arange(3.0), 5.0), np.arange(3.0))
+    np.testing.assert_array_equal(infinite.release("sum", np.arange(3), 5), np.arange(3.0))
     assert infinite.ledger.epsilon() == math.inf
 
 
@@ -313,7 +337,7 @@ def test_free_things_are_written_down_and_cost_nothing():
 def test_a_purse_shows_only_its_own_spending():
     mine = purse()
     mine.ledger.spend("bank", "train", Gaussian(1.0))
-    mine.release("PCA", np.zeros(3), 1.0)
+    mine.release("PCA", np.zeros(3, int), 1)
     assert [entry.party for entry in mine.spent] == ["shop"]
 
 

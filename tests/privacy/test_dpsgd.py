@@ -393,15 +393,48 @@ def test_steps_with_noise_from_a_seed_are_no_guarantee():
         assert private.ledger.nominal == nominal
 
 
-def test_a_witness_sees_the_exact_sum_and_the_noise_of_a_step():
-    seen = []
-    private = steps(noise=1.5, rate=0.25, clip=0.5, public_rows=40)
+def witnessed(totals, noise=1.5):
+    """Return what a step makes of sums, and what a witness of it sees."""
+    seen, private = [], steps(noise=noise, rate=0.25, clip=0.5, public_rows=40)
     private.witness = lambda *each: seen.append(each)
-    totals = [np.arange(6.0).reshape(2, 3), np.full(2, 7, np.float32)]
     private.sample()
     private.release(totals)
-    ((what, total, released, scale),) = seen
-    assert (what, scale) == ("train", 0.75)
-    np.testing.assert_allclose(total, [0, 1, 2, 3, 4, 5, 7, 7], atol=1e-5)
-    np.testing.assert_allclose(released, 10 * np.concatenate([each.ravel() for each in totals]), rtol=1e-5)
-    assert np.abs(released - total).max() > 0
+    return seen
+
+
+def test_a_witness_sees_a_step_s_sums_in_whole_steps_and_what_was_made_of_them():
+    totals = [np.arange(6.0).reshape(2, 3), np.full(2, 7, np.float32)]
+    ((what, exact, noisy, scale),) = witnessed(totals)
+    step = 0.5 * dpsgd.MARGIN / (2 * np.sqrt(8))
+    assert what == "train"
+    assert scale == pytest.approx(1.5 * 0.5 * (1 + dpsgd.MARGIN) / step)
+    assert exact.dtype == noisy.dtype == np.int64
+    np.testing.assert_allclose(exact * step, [0, 1, 2, 3, 4, 5, 7, 7], atol=step / 2)
+    np.testing.assert_allclose(noisy * step / 10, np.concatenate([each.ravel() for each in totals]), rtol=1e-6)
+    assert len(np.unique(noisy - exact)) == 8
+
+
+def test_what_a_step_yields_is_whole_steps_whatever_the_sums_were(rng):
+    """The numbers that can come out are the same for all data: nothing is left in the last digits."""
+    step = 0.5 * dpsgd.MARGIN / (2 * np.sqrt(300))
+    for total in (np.zeros(300), rng.standard_normal(300), 1e-9 * rng.standard_normal(300)):
+        witnessed([total])
+        whole = total / (step / 10)
+        np.testing.assert_allclose(whole, np.rint(whole), atol=1e-6)
+
+
+def test_rounding_stays_within_the_margin(rng):
+    """One row more changes the rounded sum by at most clip x (1 + MARGIN / 2); float32's part is a tenth of the rest."""
+    torch.manual_seed(0)
+    form, clip, sums = ClosedForm(mlp(20, (64, 32), 5)), 0.3, {}
+    x = (100 * rng.standard_normal((4001, 20))).astype(np.float32)
+    slopes = rng.standard_normal((4001, 5)).astype(np.float32)
+    for n in (4001, 4000):
+        form.forward(x[:n])
+        form.backward(slopes[:n], clip)
+        sums[n] = form.gradient.copy()
+    moved = np.linalg.norm(np.subtract(sums[4001], sums[4000], dtype=np.float64))
+    assert moved - clip < 0.1 * clip * dpsgd.MARGIN / 2
+    whole = [witnessed([sums[n]])[0][1] for n in (4001, 4000)]
+    step = 0.5 * dpsgd.MARGIN / (2 * np.sqrt(whole[0].size))
+    assert np.linalg.norm((whole[0] - whole[1]) * step) <= moved + 0.5 * dpsgd.MARGIN / 2

@@ -4,32 +4,30 @@ import copy
 import math
 import pickle
 import secrets
+import sys
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from fedonce.errors import MissingPackageError
 from fedonce.privacy.noise import POOL, SecretRandom
 
 SIGMAS = 5  # of the estimate from so many numbers
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_normals_are_standard_normal(dtype):
+def test_normals_are_standard_normal():
     count = 200_001
-    values = SecretRandom(insecure_test_seed=0).normals(count, dtype)
+    values = SecretRandom(insecure_test_seed=0).normals(count)
     assert values.shape == (count,)
-    assert values.dtype == dtype
-    values = values.astype(np.float64)
     assert abs(values.mean()) < SIGMAS / math.sqrt(count)
     assert abs(values.var() - 1) < SIGMAS * math.sqrt(2 / count)
     assert stats.kstest(values, "norm").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_two_halves_of_normals_are_independent(dtype):
+def test_the_two_halves_of_normals_are_independent():
     count = 100_000
-    first, second = SecretRandom(insecure_test_seed=1).normals(2 * count, dtype).reshape(2, count)
+    first, second = SecretRandom(insecure_test_seed=1).normals(2 * count).reshape(2, count)
     for power in (1, 2):  # the squares would show a radius that is not Rayleigh's
         assert abs(np.corrcoef(first**power, second**power)[0, 1]) < SIGMAS / math.sqrt(count)
 
@@ -38,7 +36,7 @@ def test_the_two_halves_of_normals_are_independent(dtype):
 def test_as_many_numbers_as_asked_for(count):
     random = SecretRandom(insecure_test_seed=2)
     assert random.normals(count).shape == random.uniforms(count).shape == (count,)
-    assert random.normals(count, np.float32).shape == (count,)
+    assert random.whole_normals(count, 3.0).shape == SecretRandom().whole_normals(count, 3.0).shape == (count,)
 
 
 def test_uniforms_are_even_in_the_open_interval_and_used_once():
@@ -55,8 +53,50 @@ def test_extreme_bytes_give_finite_normals(raw, monkeypatch):
     monkeypatch.setattr(secrets, "token_bytes", lambda count: raw * count)
     random = SecretRandom()
     assert 0 < random.uniforms(1)[0] < 1
-    for dtype in (np.float64, np.float32):
-        assert np.isfinite(random.normals(3, dtype)).all()
+    assert np.isfinite(random.normals(3)).all()
+
+
+def test_rare_lengths_have_bits_of_their_own(monkeypatch):
+    """Of 52 bits those of a rare, long pair would be few: its lengths would have gaps, and noise would miss whole numbers."""
+    random = SecretRandom(insecure_test_seed=0)
+    drawn = iter([np.full(1000, 0.5 * 2.0**-52), random.uniforms(1000), np.full(1000, 0.5 * 2.0**-52)])
+    monkeypatch.setattr(random, "uniforms", lambda count: next(drawn))
+    lengths = random.normals(2000)[:1000]
+    assert lengths.min() > 8.4
+    assert len(np.unique(lengths)) == 1000
+
+
+@pytest.mark.parametrize("scale", [0.7, 5.0, 3.3 * 2**36])
+def test_whole_normals_are_the_discrete_gaussian(scale):
+    """Compared with its probabilities, and with the normal distribution where single numbers are rare."""
+    count = 30_000
+    values = SecretRandom().whole_normals(count, scale)
+    assert values.dtype == np.int64
+    if scale > 1000:
+        assert stats.kstest(values / scale, "norm").pvalue > 1e-4
+        assert abs(values.var() / scale**2 - 1) < SIGMAS * math.sqrt(2 / count)
+        for bit in (0, 1, 20):
+            assert abs((values >> bit & 1).mean() - 0.5) < SIGMAS * 0.5 / math.sqrt(count)
+        return
+    support = np.arange(-60, 61)
+    chances = np.exp(-(support**2) / (2 * scale**2))
+    chances /= chances.sum()
+    expected = count * chances
+    common = expected > 5
+    counts = np.array([(values == each).sum() for each in support])
+    assert ((counts - expected)[common] ** 2 / expected[common]).sum() < stats.chi2.isf(1e-4, common.sum())
+
+
+def test_whole_normals_of_a_seed_repeat_and_others_do_not():
+    first, second = (SecretRandom(insecure_test_seed=8).whole_normals(50, 2.0**36) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.intersect1d(*(SecretRandom().whole_normals(50, 2.0**36) for _ in range(2))).size
+
+
+def test_without_opendp_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
+    with pytest.raises(MissingPackageError, match=r"needs opendp.*fedonce\[privacy\]"):
+        SecretRandom().whole_normals(3, 5.0)
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.13, 0.9])

@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
+from scipy.optimize import brentq
 
-from fedonce.assess.audit.canaries import gaussian_strength
 from fedonce.privacy.privunit import PrivUnit, best
 
 DIMS, EPSILONS = (2, 3, 9, 16, 100), (0.1, 1.0, 4.0, 8.0, 16.0)
+
+
+def gaussian_strength(epsilon, delta):
+    """Return the signal-to-noise ratio of the Gaussian mechanism that has exactly this epsilon (Balle and Wang, 2018)."""
+
+    def excess(mu):
+        return stats.norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu) - delta
+
+    return brentq(excess, 1e-6, 10 + epsilon)
 
 
 def draw(made: PrivUnit, rows: int, seed: int = 0) -> np.ndarray:

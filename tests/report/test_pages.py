@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from fedonce.assess import audit_report
-from fedonce.assess.audit import Coupled, Membership, OneRun, ToldLabels
+from fedonce.assess.audit import Bits, Checked, Measured, Membership, OneRun
 from fedonce.demo import digits
 from fedonce.demo import page as demo_page
 from fedonce.errors import FedOnceWarning
@@ -30,6 +30,7 @@ from tests.report.looking import BROWSER, WIDTHS, check_parts, seen
 
 N = 160
 WORD = "an uncommonly long name of a column, which has no place to break: " + "x" * 60
+NOISE = Measured("noise of PCA: mean", 1.0, 1.01, 1000, 0.5, 0.99997)
 PAGES = ("demo", "guest", "guest with a budget", "host", "leakage", "evaluation", "audit")
 
 
@@ -77,10 +78,10 @@ def pages(office, demonstration, tmp_path_factory):
     curves = dict.fromkeys(("loss", "likelihood ratio", "RMIA"), (rates, rates))
     found = audit_report.Findings(
         2.0,
-        [Coupled("nat", 3, 1.5, 0.2)],
-        [OneRun("pca", 2.0, 1e-5, 10, 5, 3, 0.4)],
+        [Checked("nat", 3, 1.5, 0.2), Checked("pca", 3, 1.0, 0.0, (NOISE,), Bits("pca", 30, 0, 0))],
+        [OneRun("pca", 2.0, 1e-5, 100, 60, 70, 0.4, 0.9)],
+        [Measured("hints", 2.0, 1.9, 1000, 0.4, 0.9999)],
         [Membership("no budget", None, 0.9, curves)],
-        [ToldLabels("the answers", 2.0, 10, 1000, 440, 1.9)],
     )
     audit = audit_report.write(found, tmp_path_factory.mktemp("audit"))
     files = {
@@ -139,7 +140,8 @@ def test_what_a_run_s_page_says(pages):
     assert re.search(r"readable</span>: \d of 3 columns", pages["guest"])
     assert re.search(r"readable</span>: \d of 3 columns", pages["leakage"])
     assert headings["host"][0] == "What it was worth"
-    assert "passed</span>: all 2 tests of what is called private" in pages["audit"]
+    assert "passed</span>: all 3 tests of what is called private" in pages["audit"]
+    assert "seen in at least 99.9 of 100 runs" in pages["audit"]  # of the weakest of them, rounded down
     assert "All of it together: epsilon 4 at delta" in pages["guest with a budget"]
     assert "the host alone" in pages["host"]
     assert "loss on rows held back" in pages["host"]
@@ -150,14 +152,14 @@ def test_an_audit_that_found_a_fault_says_so_at_the_top(tmp_path):
     rates = np.linspace(0, 1, 5)
     faulty = audit_report.Findings(
         2.0,
-        [Coupled("nat", 3, 1.5, 0.2)],
-        [OneRun("a pca that leaks", 2.0, 1e-5, 10, 5, 3, 2.4)],
+        [Checked("nat", 3, 1.5, 0.2), Checked("a pca with bits", 3, 1.0, 0.0, (NOISE,), Bits("pca", 30, 1, 0))],
+        [OneRun("a pca that leaks", 2.0, 1e-5, 100, 71, 70, 0.4, 0.9)],
+        [Measured("hints", 2.0, 3.9, 1000, 1e-9, 0.9999)],
         [Membership("no budget", None, 0.9, dict.fromkeys(("loss", "likelihood ratio", "RMIA"), (rates, rates)))],
-        [ToldLabels("the answers", 2.0, 10, 1000, 440, 1.9)],
     )
     assert not faulty.as_expected
     page = audit_report.write(faulty, tmp_path).read_text(encoding="utf-8")
-    assert "failed</span>: a pca that leaks." in page[: page.index("<h2>")]
+    assert "failed</span>: a pca with bits, a pca that leaks, hints." in page[: page.index("<h2>")]
 
 
 def test_what_the_demonstration_s_page_says(pages, demonstration):

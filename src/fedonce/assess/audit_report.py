@@ -43,8 +43,12 @@ class Findings:
     @property
     def measured(self) -> list[tuple[str, Measured]]:
         """The tests of noise, samples, prices and answers, each with whose it is."""
-        own = [(check.what, each) for check in self.checked for each in check.measured]
-        return [*own, *(("answers", each) for each in self.answers)]
+        return [*self.of_trainings, *(("answers", each) for each in self.answers)]
+
+    @property
+    def of_trainings(self) -> list[tuple[str, Measured]]:
+        """Those of noise, samples and prices."""
+        return [(check.what, each) for check in self.checked for each in check.measured]
 
     @property
     def claims(self) -> list[Checked | OneRun | Measured]:
@@ -53,8 +57,8 @@ class Findings:
 
     @property
     def weakest(self) -> float:
-        """The least of the chances that half the noise of a mechanism would have been seen by the test of this noise."""
-        return min(each.power for _, each in self.measured if each.what != "samples")
+        """The least of the chances that a factor of two would have been seen, over all mechanisms."""
+        return min((each.power for _, each in self.measured), default=0.0)
 
     @property
     def as_expected(self) -> bool:
@@ -94,14 +98,20 @@ class Findings:
             for check in self.checked
         ]
         found += [
-            f"{of}, {each.what}: {_result(each.passed)}; {each.found:.4g}, planned {each.planned:.4g}; a factor of two would have "
-            f"been seen in {in_100(each.power)} of 100 runs"
+            f"bits, {check.what}: {_result(check.bits.passed)}; {check.bits.numbers:,} released numbers, {check.bits.off_grid} off "
+            f"the public grid, {check.bits.told} that disclose their sum"
+            for check in self.checked
+            if check.bits is not None
+        ]
+        found += [
+            f"{of}, {each.what}: {_result(each.passed)}; {each.found:.4g}, planned {each.planned:.4g}; a factor of two would "
+            f"have been seen in {in_100(each.power)} of 100 runs"
             for of, each in self.measured
         ]
         found += [
             f"one run, {run.what}: {_result(run.passed)}; {run.correct:,} of {run.canaries:,} canaries were guessed rightly, and "
-            f"{run.allowed:,} may be: epsilon is at least {run.bound:.2f} (95 % confidence), claimed {run.claimed:g}; half the noise "
-            f"would have been seen in {in_100(run.power)} of 100 runs"
+            f"{run.allowed:,} may be: epsilon is at least {run.bound:.2f} (95 % confidence), claimed {run.claimed:g}; half the "
+            f"noise would have been seen in {in_100(run.power)} of 100 runs"
             for run in self.one_runs
         ]
         found += [
@@ -113,6 +123,8 @@ class Findings:
         ]
         return [
             *found,
+            "Too little noise by a factor of two, in any one mechanism, would have been seen in at least "
+            f"{in_100(self.weakest)} of 100 runs.",
             "As expected: NAT fails, all else passes." if self.as_expected else "NOT as expected.",
             PROVES_NOTHING,
         ]
@@ -129,7 +141,10 @@ def _result(passed: bool) -> str:
 
 def _figures(found: Checked | OneRun | Measured) -> dict[str, Any]:
     own = {**vars(found), "passed": found.passed}
-    return {**own, "measured": [_figures(each) for each in found.measured]} if isinstance(found, Checked) else own
+    if isinstance(found, Checked):
+        own |= {"measured": [_figures(each) for each in found.measured]}
+        own |= {"bits": None if found.bits is None else {**vars(found.bits), "passed": found.bits.passed}}
+    return own
 
 
 def run(
@@ -247,6 +262,9 @@ def write(findings: Findings, folder: Path) -> Path:
         "assess/audit.html.jinja",
         found=findings,
         failed=[claim.what for claim in findings.claims if not claim.passed],
+        noises=findings.of_trainings,
+        answers=[("answers", each) for each in findings.answers],
+        in_100=in_100,
         plot=drawn,
         remark=PROVES_NOTHING,
         nat=NAT.name,

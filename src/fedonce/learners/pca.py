@@ -20,6 +20,7 @@ from fedonce.learners.names import Facts
 from fedonce.learners.orientations import Orientations
 from fedonce.messages.codecs.budget import within
 from fedonce.messages.codecs.steps import Steps
+from fedonce.privacy import grid
 from fedonce.privacy.budget import Purse, Task
 from fedonce.training.loop import Rows, apply
 from fedonce.training.settings import Epoch
@@ -64,11 +65,11 @@ def _principal(flat: Rows, dim: int) -> tuple[NDArray[np.float64], NDArray[np.fl
     return mean, variances, directions, float(np.trace(gram))
 
 
-def _centred_blocks(flat: Rows, mean: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """Yield the rows, block by block, less the mean."""
-    step = max(1, BLOCK // max(flat.shape[1], 1))
+def _blocks(flat: Rows) -> Iterator[NDArray[np.float64]]:
+    """Yield the rows, block by block, in float64."""
+    step = min(grid.ROWS_AT_ONCE, max(1, BLOCK // max(flat.shape[1], 1)))
     for start in range(0, len(flat), step):
-        yield flat[start : start + step] - mean
+        yield flat[start : start + step].astype(np.float64)
 
 
 def second_moments(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -77,7 +78,8 @@ def second_moments(rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]
     width = flat.shape[1]
     mean = flat.mean(axis=0, dtype=np.float64)
     covariance = np.zeros((width, width))
-    for block in _centred_blocks(flat, mean):
+    for block in _blocks(flat):
+        block -= mean
         covariance += block.T @ block
     return mean, covariance / len(flat)
 
@@ -145,6 +147,7 @@ class PCA(Learner):
         Rows come scaled between -1 and 1 by public bounds, so a row is at most sqrt(columns) long (features of images: 1). The
         mean is released first; then a histogram of distances from it, from which the radius is taken that most rows are within;
         then the second moments of rows clipped to that radius (Dwork et al., 2014, "Analyze Gauss"). The rest looks at no row.
+        All three are sums of whole numbers; see `privacy.grid`.
         """
         self.oriented_ = orientations.fits(rows.shape[1:])
         flat = self._flat(rows, device)
@@ -158,22 +161,29 @@ class PCA(Learner):
                 f"Private PCA needs a matrix of columns by columns, and there are {width}; the most is {MOST_COLUMNS}. Let this "
                 "guest learn by 'random', or leave columns out."
             )
-        longest = 1.0 if self.oriented_ else np.sqrt(width)
-        total = purse.release("PCA: mean", flat.sum(axis=0, dtype=np.float64), longest)
-        mean = np.clip(total / n, -1, 1)
-        distances = np.concatenate([np.linalg.norm(block, axis=1) for block in _centred_blocks(flat, mean)])
+        if n > grid.MOST_ROWS:
+            raise InputError(
+                f"Private PCA adds up at most {grid.MOST_ROWS:,} rows exactly, and there are {n:,}. Let this guest learn by "
+                "'random', or from fewer rows."
+            )
+        longest = 1.0 if self.oriented_ else float(np.sqrt(width))
+        total = np.zeros(width, np.int64)
+        for block in _blocks(flat):
+            total += grid.whole_rows(block, longest).sum(axis=0).astype(np.int64)
+        mean = np.clip(purse.release("PCA: mean", total, grid.STEPS) * (longest / grid.STEPS / n), -1, 1)
+        distances = np.concatenate([np.linalg.norm(block - mean, axis=1) for block in _blocks(flat)])
         # No row is further from the mean than twice the longest row.
         counts = np.bincount(np.minimum(distances / (2 * longest) * RADII, RADII - 1).astype(int), minlength=RADII)
-        inside = np.cumsum(purse.release("PCA: radius", counts, 1.0)) >= INSIDE * n
+        inside = np.cumsum(purse.release("PCA: radius", counts, 1)) >= INSIDE * n
         radius = 2 * longest * ((int(inside.argmax()) if inside.any() else RADII - 1) + 1) / RADII
-        moments = np.zeros((width, width))
-        for block in _centred_blocks(flat, mean):
-            block *= np.minimum(1, radius / np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-12))
-            moments += block.T @ block
+        moments = np.zeros((width, width), np.int64)
+        for block in _blocks(flat):
+            whole = grid.whole_rows(block - mean, radius)
+            moments += (whole.T @ whole).astype(np.int64)
         # A row adds a matrix of norm radius^2; the noisy upper triangle is mirrored.
         upper = np.triu_indices(width)
-        noisy = np.zeros_like(moments)
-        noisy[upper] = purse.release("PCA: second moments", moments[upper], radius**2)
+        noisy = np.zeros((width, width))
+        noisy[upper] = purse.release("PCA: second moments", moments[upper], grid.STEPS**2) * (radius / grid.STEPS) ** 2
         noisy = noisy + np.triu(noisy, 1).T
         variances, directions = components(noisy / n, min(dim, width))
         floor = IMAGE_FLOOR if self.oriented_ else FLOOR

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -81,7 +81,7 @@ def _price(composed: tuple[Noisy, ...], delta: float, accountant: str) -> float:
     return float(np.min(book.rdp + math.log(1 / delta) / (book.orders - 1)))
 
 
-def deltas(events: Sequence[Noisy], epsilons: Sequence[float]) -> NDArray[np.float64]:
+def deltas(events: Sequence[Noisy], epsilons: Iterable[float]) -> NDArray[np.float64]:
     """Return the least delta that the events keep with each epsilon, by privacy loss distributions."""
     book = _book(_composed(events), LEAST_DELTA)
     return np.array([float(book.get_delta(epsilon)) for epsilon in epsilons])

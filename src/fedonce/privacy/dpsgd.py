@@ -23,9 +23,10 @@ from fedonce.privacy.ledger import Entry, Ledger
 from fedonce.privacy.noise import SecretRandom
 
 ROWS_AT_ONCE = 512  # whose gradients are in memory together
+MARGIN = 2.0**-10  # of the clip: what rounding may add to the change that one row makes
 
 RowLoss = Callable[[Tensor, Tensor], Tensor]  # outputs and targets of one row to its loss
-# For audits: what was released, the exact sum, what was made of it, and the noise's standard deviation, all in one unit.
+# For audits: what was released, the exact sum, what was made of it, the noise's deviation, in steps of a public grid.
 Witness = Callable[[str, NDArray[Any], NDArray[Any], float], None]
 
 # Layers in which a row's output depends on the other rows of its batch, and what to take instead.
@@ -50,7 +51,7 @@ class PrivateSteps:
     ledger, random
         Where steps are written down, and where samples and noise come from.
     witness : callable, optional
-        For audits alone: see `Purse`. It gets the sums of one step as one vector, before they are divided by a number of rows.
+        For audits alone: see `Purse`. It gets the sums of one step as one vector.
     """
 
     entry: Entry
@@ -93,25 +94,42 @@ class PrivateSteps:
         return self.random.poisson_sample(self.n_rows, self.event.rate)
 
     def release(self, totals: Sequence[NDArray[Any]]) -> None:
-        """End a step: add noise to the sums of clipped gradients, divide by the *expected* number of rows, in place."""
+        """End a step: add noise to the sums of clipped gradients, divide by the *expected* number of rows, in place.
+
+        The sums of all parameters are rounded to whole steps of a public size, and so is the noise: what comes out is a whole
+        number, and any whole number whatever the rows were. Rounding moves a sum of m numbers by at most sqrt(m) / 2 steps; the
+        size of a step is chosen so that one row then changes the rounded sum by at most clip x (1 + MARGIN / 2), and the noise
+        is widened by MARGIN. The other half of it is for what comes before: gradients and their sum in float32 (a test measures
+        it: less than a tenth of that half).
+
+        The noise is normal numbers rounded, not OpenDP's exact sampler, which takes four hundred times as long for the hundred
+        million numbers of a training. Of the probability of each whole number they are right to about 2^-25; a step is not
+        released, only the weights after the last one are, to which every step adds its part with a factor of its own.
+        """
         if not self.open:
             raise BudgetError("A release needs a sample of its own; call sample first.")
         self.open = False
-        exact = None if self.witness is None else _as_one(totals)
+        expected = self.event.rate * self.public_rows
+        if not self.event.noise:
+            for total in totals:
+                total /= expected
+            return
+        step = self.clip * MARGIN / (2 * math.sqrt(max(1, sum(total.size for total in totals))))
+        scale = self.event.noise * self.clip * (1 + MARGIN) / step
+        seen = []
         for total in totals:
-            if self.event.noise:
-                noise = self.random.normals(total.size, total.dtype)
-                noise *= self.event.noise * self.clip
-                total += noise.reshape(total.shape)
-        if self.witness is not None and exact is not None:
-            self.witness(self.entry.what, exact, _as_one(totals), self.event.noise * self.clip)
-        for total in totals:
-            total /= self.event.rate * self.public_rows
-
-
-def _as_one(totals: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-    """Return a copy of arrays as one vector."""
-    return np.concatenate([np.ravel(total) for total in totals], dtype=np.float64)
+            exact = np.rint(np.divide(total, step, dtype=np.float64))
+            noisy = self.random.normals(total.size).reshape(total.shape)
+            noisy *= scale
+            np.rint(noisy, out=noisy)
+            noisy += exact  # whole numbers below 2^53: exact
+            if self.witness is not None:
+                seen.append((exact.ravel(), noisy.ravel().copy()))
+            noisy *= step / expected
+            total[...] = noisy
+        if self.witness is not None and seen:
+            before, after = (np.concatenate(each).astype(np.int64) for each in zip(*seen, strict=True))
+            self.witness(self.entry.what, before, after, scale)
 
 
 def clipped_gradients(

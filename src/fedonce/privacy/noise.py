@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fedonce.errors import MissingPackageError
+
 POOL = 2**16  # bytes asked for at a time
+AT_ONCE = 2**16  # numbers of OpenDP's, which are Python's own until they are in an array
+FEW_BITS = 2.0**-20  # a number from (0, 1) below it has fewer than 32 random bits
 
 
 class SecretRandom:
-    """Uniform and normal numbers, and Poisson samples of rows, from the operating system's generator.
+    """Uniform and normal numbers, discrete Gaussians, and Poisson samples of rows, from the operating system's generator.
 
     Parameters
     ----------
@@ -46,24 +50,30 @@ class SecretRandom:
         taken, self._pool = self._pool[:count], self._pool[count:]
         return taken
 
-    def normals(self, count: int, dtype: Any = np.float64) -> NDArray[Any]:
+    def normals(self, count: int) -> NDArray[np.float64]:
         """Return standard normal numbers, by Box and Muller's method.
 
-        The length of a pair has 52 random bits also where float32 are asked for: the tails then reach 8.5 deviations, beyond
-        which a normal number falls once in 10^17. Its direction has 32.
+        Small lengths' logarithms get bits of their own: a pair's length is never short of them, and tails reach 12 deviations.
         """
         half = (count + 1) // 2
-        radius: NDArray[Any] = np.sqrt(-2 * np.log(self.uniforms(half)))
-        if dtype == np.float32:
-            radius = radius.astype(np.float32)
-            angle: NDArray[Any] = np.frombuffer(self._bytes(4 * half), dtype=np.uint32).astype(np.float32)
-            angle *= np.float32(2 * math.pi * 2.0**-32)
-        else:
-            angle = (2 * math.pi) * self.uniforms(half)
-        normals = np.concatenate([np.cos(angle), np.sin(angle)])
-        normals[:half] *= radius
-        normals[half:] *= radius
-        return normals[:count]
+        drawn = self.uniforms(half)
+        small = np.flatnonzero(drawn < FEW_BITS)
+        drawn[small] = (np.floor(drawn[small] * 2.0**52) + self.uniforms(len(small))) * 2.0**-52
+        radius: NDArray[np.float64] = np.sqrt(-2 * np.log(drawn))
+        angle = (2 * math.pi) * self.uniforms(half)
+        return np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
+
+    def whole_normals(self, count: int, scale: float) -> NDArray[np.int64]:
+        """Return whole numbers from the discrete Gaussian of this scale, exactly: OpenDP draws them by rational arithmetic.
+
+        OpenDP takes its bits from OpenSSL, which the operating system seeds, and cannot be given a seed: with one, for tests,
+        normal numbers are rounded.
+        """
+        if self.insecure:
+            return np.rint(self.normals(count) * scale).astype(np.int64)
+        draw = _discrete_gaussian(scale)
+        drawn = [draw([0] * min(AT_ONCE, count - start)) for start in range(0, count, AT_ONCE)]
+        return np.concatenate([np.asarray(each, np.int64) for each in drawn]) if drawn else np.empty(0, np.int64)
 
     def poisson_sample(self, n_rows: int, rate: float) -> NDArray[np.intp]:
         """Choose each row independently with probability `rate`; return their positions.
@@ -81,6 +91,24 @@ class SecretRandom:
             last = float(chosen[-1][-1])
         positions = np.concatenate(chosen)
         return positions[positions < n_rows].astype(np.intp)
+
+
+def _discrete_gaussian(scale: float) -> Callable[[list[int]], list[int]]:
+    """Return what adds noise from the discrete Gaussian to whole numbers."""
+    try:
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+        from opendp.mod import enable_features
+    except ImportError as error:
+        raise MissingPackageError(
+            f"A privacy budget needs {error.name}, which is not installed. Try: pip install 'fedonce[privacy]'"
+        ) from None
+    enable_features("contrib")  # the name under which OpenDP keeps all its measurements
+    made: Callable[[list[int]], list[int]] = make_gaussian(
+        vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale
+    )
+    return made
 
 
 def normals_from(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:

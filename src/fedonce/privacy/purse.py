@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.errors import BudgetError
+from fedonce.errors import BudgetError, parameter_error
+from fedonce.privacy import grid
 from fedonce.privacy.dpsgd import PrivateSteps, Witness
 from fedonce.privacy.events import Gaussian, SampledGaussian
 from fedonce.privacy.ledger import Entry, Ledger
@@ -35,7 +36,7 @@ class Purse:
         The public number of rows, which sums are divided by; None: as many as there are.
     witness : callable, optional
         For audits alone: called at each release with what is released, the exact sum, the noisy one and the noise's standard
-        deviation. It sees what nobody may see, and is never set by a training.
+        deviation, all in steps of the public grid. It sees what nobody may see, and is never set by a training.
     """
 
     party: str
@@ -78,14 +79,29 @@ class Purse:
             raise BudgetError(f"Party {self.party!r} wants {what!r} for nothing, and its plan has a price for it.")
         self.ledger.spend(self.party, what, None)
 
-    def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
-        """Return a sum over rows with noise; one row changes the sum by at most `sensitivity` in norm."""
+    def release(self, what: str, total: NDArray[Any], sensitivity: int) -> NDArray[np.float64]:
+        """Return a sum over rows with noise from the discrete Gaussian, in steps of the sum; see `privacy.grid`.
+
+        Parameters
+        ----------
+        what : str
+            The planned line.
+        total : array of int
+            The exact sum, in whole steps of a size that no row has a part in: of rows from `grid.whole_rows`, say.
+        sensitivity : int
+            One row changes the sum by at most so many steps in norm.
+        """
+        if not np.issubdtype(total.dtype, np.integer):
+            wanted = "an array of whole numbers, as sums over privacy.grid.whole_rows are"
+            raise parameter_error("Purse.release", "total", wanted, total.dtype)
         entry = self.take(what, Gaussian)
         self.ledger.spend(self.party, what, entry.event, entry.nominal or self.random.insecure)
-        noise = self.random.normals(total.size).reshape(total.shape) if entry.event.noise else 0.0
-        released: NDArray[np.float64] = total + entry.event.noise * sensitivity * noise
+        parts = grid.parts(sensitivity)
+        exact, scale = total.astype(np.int64) * parts, entry.event.noise * sensitivity * parts
+        noisy = exact + self.random.whole_normals(total.size, scale).reshape(total.shape) if scale else exact
         if self.witness is not None:
-            self.witness(what, total, released, entry.event.noise * sensitivity)
+            self.witness(what, exact, noisy, scale)
+        released: NDArray[np.float64] = noisy / parts
         return released
 
     def steps(self, what: str, rows: NDArray[Any], clip: float) -> PrivateSteps:

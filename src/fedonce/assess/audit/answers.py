@@ -49,7 +49,9 @@ def check_answers(rows: Rows, epsilon: float, seed: int = 0) -> list[Measured]:
         measures.answers("local epsilon, subset selection", subset_answers, epsilon, seed),
         measures.answers("local epsilon, PrivUnit", vector_answers, epsilon, seed),
         measures.answers(f"hints, asked for {ASKED} times", hint_answers, hinted, seed),
-        measures.guesses("hints, by an encoder trained on them", lambda own: encoder_guesses(rows, own, seed), hinted, CLASSES),
+        measures.guesses(
+            "hints, by an encoder trained on them", lambda own: encoder_guesses(rows, own, seed), hinted, CLASSES
+        ),
     ]
 
 

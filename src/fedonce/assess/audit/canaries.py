@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from fedonce.assess.audit.coupling import Train
-from fedonce.assess.audit.measures import LEVEL, WEAKER
+from fedonce.assess.audit.measures import LEVEL, WEAKER, Train
 from fedonce.privacy import accountants
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.dpsgd import PrivateSteps
@@ -79,7 +78,7 @@ class _CanaryPurse(Purse):
         """Return a planned event."""
         return next(entry.event for entry in self.planned if entry.what == what)
 
-    def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
+    def release(self, what: str, total: NDArray[Any], sensitivity: int) -> NDArray[np.float64]:
         """Release a sum and the canaries' coordinates together, as one vector."""
         both = np.concatenate([np.ravel(total), sensitivity * self.coins])
         out = super().release(what, both, sensitivity)
@@ -165,10 +164,10 @@ def one_run(
 def contradicted(canaries: int, guesses: int, correct: int, deltas: NDArray[np.float64], level: float) -> bool:
     """Whether this many right guesses, or more, have a probability below `level`, if the deltas hold at `EPSILONS`.
 
-    By Mahloujifar, Melis and Chaudhuri (2024), "Auditing f-differential privacy in one run". With m canaries, g guesses, and p_i the
-    probability of exactly i right ones: for every j, the sum over i >= j of i p_i / m is at most 1 - f(x), where x is the sum over
-    i >= j of (g - i + 1) p_(i-1) / m. From a probability of `level` for `correct` or more, that gives the least probability of
-    fewer, number by number; where it all exceeds 1, `level` was too much.
+    By Mahloujifar, Melis and Chaudhuri (2024), "Auditing f-differential privacy in one run". With m canaries, g guesses, and p_i
+    the probability of exactly i right ones: for every j, the sum over i >= j of i p_i / m is at most 1 - f(x), where x is the sum
+    over i >= j of (g - i + 1) p_(i-1) / m. From a probability of `level` for `correct` or more, that gives the least probability
+    of fewer, number by number; where it all exceeds 1, `level` was too much.
 
     Parameters
     ----------
@@ -218,7 +217,9 @@ def _bound(events: Sequence[Noisy], canaries: int, guesses: int, correct: int, d
     while high > low:
         middle = (low + high) // 2
         curve = _curve(_scaled(events, FACTORS[middle]))
-        low, high = (low, middle) if contradicted(canaries, guesses, correct, curve, 1 - CONFIDENCE) else (middle + 1, high)
+        low, high = (
+            (low, middle) if contradicted(canaries, guesses, correct, curve, 1 - CONFIDENCE) else (middle + 1, high)
+        )
     return accountants.epsilon(_scaled(events, FACTORS[low]), delta) if low < len(FACTORS) else 0.0
 
 

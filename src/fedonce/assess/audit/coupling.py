@@ -1,6 +1,7 @@
 """One training, looked into: how far its sums move when a row is missing, and what its noise, samples and price are.
 
-All of it is found by a purse that writes down, for every release, the exact sum, the noisy one, and by how much a row may change it.
+All of it is found by a purse that writes down, for every release, the sum that goes in, the noisy one that comes out, and by how
+much a row may change it; the plan says how much noise there must be. Nothing that the purse says of itself is relied on.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,11 +18,12 @@ import torch
 from numpy.typing import NDArray
 
 from fedonce.assess.audit import measures
-from fedonce.assess.audit.measures import ENOUGH, Measured, Noise
+from fedonce.assess.audit.bits import Bits, check_bits
+from fedonce.assess.audit.measures import ENOUGH, Measured, Noise, Train
 from fedonce.errors import BudgetError
 from fedonce.learners import Learner
 from fedonce.privacy.budget import Purse, calibrate
-from fedonce.privacy.dpsgd import PrivateSteps
+from fedonce.privacy.dpsgd import MARGIN, PrivateSteps
 from fedonce.privacy.events import Gaussian, Noisy, SampledGaussian
 from fedonce.privacy.noise import SecretRandom
 from fedonce.training.loop import Rows
@@ -29,7 +31,6 @@ from fedonce.training.loop import Rows
 TOLERANCE = 1e-4  # of the bound: rounding of float32 sums
 ANOTHER_NUMBER = "A training makes another number of sums when a row is missing: how many it makes discloses the row."
 MOST_RUNS = 32  # trainings in which a mechanism that makes little noise is watched
-Train = Callable[[Rows, Purse], object]  # train on rows with a purse
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Checked:
         The same where it did not take part.
     measured : tuple of Measured
         Noise, samples and price.
+    bits : Bits, optional
+        What the bits of released numbers disclose.
     price, claimed : float
         What the accountant asks for what was seen, and the claim.
     """
@@ -57,6 +60,7 @@ class Checked:
     moved: float
     elsewhere: float
     measured: tuple[Measured, ...] = ()
+    bits: Bits | None = None
     price: float = 0.0
     claimed: float = math.inf
 
@@ -69,16 +73,18 @@ class Checked:
     def passed(self) -> bool:
         """Whether nothing contradicts the claim."""
         cheap = self.price <= self.claimed * (1 + TOLERANCE)
-        return self.sums_passed and cheap and all(each.passed for each in self.measured)
+        silent = self.bits is None or self.bits.passed
+        return self.sums_passed and cheap and silent and all(each.passed for each in self.measured)
 
 
 @dataclass(frozen=True)
 class _Release:
-    """One release: its line of the plan, the exact sum, the noisy one, and what a row may add."""
+    """One release: its line of the plan, the sum that went in, what came out, what that was divided by, what a row may add."""
 
     what: str
     total: NDArray[np.float64]
     released: NDArray[np.float64]
+    divisor: float
     bound: float
 
 
@@ -88,12 +94,6 @@ class _Transcript:
 
     releases: list[_Release] = field(default_factory=list)
     drawn: list[NDArray[np.intp]] = field(default_factory=list)
-    bound: float = 0.0  # of the release in work
-
-    def note(self, what: str, total: NDArray[Any], released: NDArray[Any], scale: float) -> None:
-        """Witness a release; what the purse says of its own scale is not relied on."""
-        both = [np.array(each, np.float64).ravel() for each in (total, released)]
-        self.releases.append(_Release(what, both[0], both[1], self.bound))
 
 
 class _Recorder(Purse):
@@ -101,10 +101,11 @@ class _Recorder(Purse):
 
     transcript: _Transcript
 
-    def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
+    def release(self, what: str, total: NDArray[Any], sensitivity: int) -> NDArray[np.float64]:
         """Record one release."""
-        self.transcript.bound = sensitivity
-        return super().release(what, total, sensitivity)
+        out = super().release(what, total, sensitivity)
+        self.transcript.releases.append(_Release(what, _as_one([total]), _as_one([out]), 1.0, sensitivity))
+        return out
 
     def steps(self, what: str, rows: NDArray[Any], clip: float) -> PrivateSteps:
         """Return steps that record themselves."""
@@ -117,12 +118,22 @@ class _RecordedSteps(PrivateSteps):
     transcript: _Transcript
 
     def sample(self) -> NDArray[np.intp]:
-        self.transcript.bound = self.clip
         self.transcript.drawn.append(super().sample())
         return self.transcript.drawn[-1]
 
+    def release(self, totals: Sequence[NDArray[Any]]) -> None:
+        before = _as_one(totals)
+        super().release(totals)
+        expected = self.event.rate * self.public_rows
+        self.transcript.releases.append(_Release(self.entry.what, before, _as_one(totals), expected, self.clip))
 
-class _Replayer(_Recorder):
+
+def _as_one(totals: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return a copy of arrays as one vector."""
+    return np.concatenate([np.ravel(total) for total in totals], dtype=np.float64)
+
+
+class _Replayer(Purse):
     """A purse for the training that lacks the last row: it compares each sum, and hands out the first training's results.
 
     So both trainings have the same weights at every step, and each sum can be compared by itself.
@@ -133,43 +144,41 @@ class _Replayer(_Recorder):
     moved: list[float]
     elsewhere: list[float]
 
-    def compare(self, took_part: bool) -> NDArray[np.float64]:
-        """Compare the sum just released with that of the first training; return what that one released."""
+    def compare(self, totals: Sequence[NDArray[Any]], took_part: bool) -> NDArray[np.float64]:
+        """Compare a sum with that of the first training; return what that one released."""
         position = len(self.moved) + len(self.elsewhere)
         if position == len(self.first.releases):
             raise BudgetError(ANOTHER_NUMBER)
-        before, now = self.first.releases[position], self.transcript.releases[-1]
-        distance = float(np.linalg.norm(before.total - now.total)) / before.bound
+        before = self.first.releases[position]
+        distance = float(np.linalg.norm(before.total - _as_one(totals))) / before.bound
         (self.moved if took_part else self.elsewhere).append(distance)
         return before.released
 
-    def release(self, what: str, total: NDArray[Any], sensitivity: float) -> NDArray[np.float64]:
+    def release(self, what: str, total: NDArray[Any], sensitivity: int) -> NDArray[np.float64]:
         """Compare one release."""
         super().release(what, total, sensitivity)
-        return self.compare(took_part=True).reshape(total.shape)
+        return self.compare([total], took_part=True).reshape(total.shape)
 
     def steps(self, what: str, rows: NDArray[Any], clip: float) -> PrivateSteps:
         """Return steps that compare themselves."""
-        made = _ReplayedSteps(**vars(Purse.steps(self, what, rows, clip)))
-        made.transcript, made.replayer = self.transcript, self
+        made = _ReplayedSteps(**vars(super().steps(what, rows, clip)))
+        made.replayer = self
         return made
 
 
 class _ReplayedSteps(PrivateSteps):
-    transcript: _Transcript
     replayer: _Replayer
 
     def sample(self) -> NDArray[np.intp]:
         super().sample()
-        self.transcript.bound = self.clip
         drawn: NDArray[np.intp] = self.replayer.first.drawn[self.taken - 1]
         kept: NDArray[np.intp] = drawn[drawn != self.replayer.missing]
         return kept
 
     def release(self, totals: Sequence[NDArray[Any]]) -> None:
-        super().release(totals)
         took_part = bool((self.replayer.first.drawn[self.taken - 1] == self.replayer.missing).any())
-        released = self.replayer.compare(took_part) / (self.event.rate * self.public_rows)
+        released = self.replayer.compare(totals, took_part)
+        super().release(totals)
         ends = np.cumsum([total.size for total in totals])
         for total, part in zip(totals, np.split(released, ends[:-1]), strict=True):
             total[...] = part.reshape(total.shape)
@@ -195,23 +204,25 @@ def check_training(what: str, train: Train, rows: Rows, purse: Purse, claimed: f
     """
     first = _watched(train, rows, purse)
     replayer = _Replayer(**_settings(purse, len(rows)))
-    replayer.transcript = _Transcript()
-    replayer.witness = replayer.transcript.note
     replayer.first, replayer.missing, replayer.moved, replayer.elsewhere = first, len(rows) - 1, [], []
     train(rows[:-1], replayer)
     if len(replayer.moved) + len(replayer.elsewhere) != len(first.releases):
         raise BudgetError(ANOTHER_NUMBER)
     seen = _events(first, purse)
-    price = replace(purse.ledger, entries=[replace(entry, event=seen.get(entry.what)) for entry in purse.planned]).epsilon()
+    price = replace(
+        purse.ledger, entries=[replace(entry, event=seen.get(entry.what)) for entry in purse.planned]
+    ).epsilon()
     measured = _measured(train, rows, purse, first)
-    if seen and math.isfinite(price):
-        measured.append(measures.price("price", list(seen.values()), claimed))
+    noisy = bool(seen) and math.isfinite(price)
+    if noisy:
+        measured.append(measures.price("delta at half the epsilon", list(seen.values()), claimed))
     return Checked(
         what,
         len(first.releases),
         max(replayer.moved, default=0.0),
         max(replayer.elsewhere, default=0.0),
         tuple(measured),
+        check_bits(what, train, rows, Purse(**_settings(purse, len(rows)))) if noisy else None,
         price,
         claimed,
     )
@@ -226,7 +237,6 @@ def _watched(train: Train, rows: Rows, purse: Purse) -> _Transcript:
     """Return what one training does."""
     recorder = _Recorder(**_settings(purse, len(rows)))
     recorder.transcript = _Transcript()
-    recorder.witness = recorder.transcript.note
     train(rows, recorder)
     return recorder.transcript
 
@@ -238,8 +248,7 @@ def _events(seen: _Transcript, purse: Purse) -> dict[str, Noisy]:
     for what, times in Counter(release.what for release in seen.releases).items():
         event = planned[what]
         assert isinstance(event, Gaussian | SampledGaussian)
-        counted = {"times": times} if isinstance(event, Gaussian) else {"steps": times}
-        events[what] = replace(event, **counted)
+        events[what] = replace(event, times=times) if isinstance(event, Gaussian) else replace(event, steps=times)
     return events
 
 
@@ -251,8 +260,11 @@ def _measured(train: Train, rows: Rows, purse: Purse, first: _Transcript) -> lis
     seen, runs = first, 1
     while True:
         for release in seen.releases:
-            if scale := events[release.what].noise * release.bound:
-                noises.setdefault(release.what, Noise()).add((release.released - release.total) / scale)
+            event = events[release.what]
+            scale = event.noise * release.bound * (1 + MARGIN if isinstance(event, SampledGaussian) else 1)
+            if scale:
+                noise = (release.released * release.divisor - release.total) / scale
+                noises.setdefault(release.what, Noise()).add(noise)
         for positions in seen.drawn:
             drawn[positions] += 1
         steps += len(seen.drawn)

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom, chi2, kstest, norm
 
 from fedonce.privacy import accountants
+from fedonce.privacy.budget import Purse
 from fedonce.privacy.events import Gaussian, Noisy, SampledGaussian
+from fedonce.training.loop import Rows
 
 LEVEL = 1e-6  # with which a correct mechanism fails one test
 WEAKER = 0.5  # of the planned noise: the fault that `power` is about
@@ -26,6 +28,7 @@ SIMULATED = 100_000  # trainings whose privacy loss is drawn, at most
 LEAST_SIMULATED, MOST_STEPS = 2000, 2e7  # the fewest, and steps of all of them together: seconds
 
 Floats = NDArray[np.float64]
+Train = Callable[[Rows, Purse], object]  # train on rows with a purse
 Ints = NDArray[np.intp]
 # Of an epsilon: true values, one per row, and which values each row's answer speaks for, (rows, values).
 Draw = Callable[[float], tuple[Ints, NDArray[np.bool_]]]
@@ -154,7 +157,7 @@ def answers(what: str, draw: Draw, epsilon: float, seed: int = 0) -> Measured:
     pairs = [_two_sided(int(a), int(a + b), share) for a, b in zip(right.flat, wrong.flat, strict=True)]
     chance = _together(_two_sided(all_right, total, share), len(pairs) * min(pairs))
     half = [int(each.sum()) for each in _pairs(*draw(epsilon / WEAKER), seed)]
-    power = _power(total, share, (half[0] + 0.5) / (sum(half) + 1))
+    power = _power(total, share, half[0] / max(sum(half), 1))
     found = math.log((all_right + 0.5) / (total - all_right + 0.5))
     return Measured(what, epsilon, found, total, chance, power)
 
@@ -178,7 +181,9 @@ def guesses(what: str, guess: Callable[[float], NDArray[np.bool_]], epsilon: flo
     correct, count = int(right.sum()), right.size
     found = math.log(max(correct, 0.5) * (classes - 1) / max(count - correct, 0.5))
     chance = float(binom.sf(correct - 1, count, share))
-    return Measured(what, epsilon, max(0.0, found), count, chance, float(binom.sf(binom.isf(LEVEL, count, share), count, half)))
+    return Measured(
+        what, epsilon, max(0.0, found), count, chance, float(binom.sf(binom.isf(LEVEL, count, share), count, half))
+    )
 
 
 def price(what: str, seen: Sequence[Noisy], claimed: float, seed: int = 0) -> Measured:
