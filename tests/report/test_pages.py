@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from fedonce.assess import audit_report
-from fedonce.assess.audit import Coupled, Membership, OneRun, ToldLabels
+from fedonce.assess.audit import Bits, Coupled, Membership, OneRun, ToldLabels
 from fedonce.demo import digits
 from fedonce.demo import page as demo_page
 from fedonce.errors import FedOnceWarning
@@ -81,6 +81,7 @@ def pages(office, demonstration, tmp_path_factory):
         [OneRun("pca", 2.0, 1e-5, 10, 5, 3, 0.4)],
         [Membership("no budget", None, 0.9, curves)],
         [ToldLabels("the answers", 2.0, 10, 1000, 440, 1.9)],
+        [Bits("pca", 10, 0, 0)],
     )
     audit = audit_report.write(found, tmp_path_factory.mktemp("audit"))
     files = {
@@ -139,7 +140,7 @@ def test_what_a_run_s_page_says(pages):
     assert re.search(r"readable</span>: \d of 3 columns", pages["guest"])
     assert re.search(r"readable</span>: \d of 3 columns", pages["leakage"])
     assert headings["host"][0] == "What it was worth"
-    assert "passed</span>: all 2 tests of what is called private" in pages["audit"]
+    assert "passed</span>: all 3 tests of what is called private" in pages["audit"]
     assert "All of it together: epsilon 4 at delta" in pages["guest with a budget"]
     assert "the host alone" in pages["host"]
     assert "loss on rows held back" in pages["host"]
@@ -154,6 +155,7 @@ def test_an_audit_that_found_a_fault_says_so_at_the_top(tmp_path):
         [OneRun("a pca that leaks", 2.0, 1e-5, 10, 5, 3, 2.4)],
         [Membership("no budget", None, 0.9, dict.fromkeys(("loss", "likelihood ratio", "RMIA"), (rates, rates)))],
         [ToldLabels("the answers", 2.0, 10, 1000, 440, 1.9)],
+        [Bits("pca", 10, 0, 0)],
     )
     assert not faulty.as_expected
     page = audit_report.write(faulty, tmp_path).read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fedonce.assess import audit
-from fedonce.assess.audit import PROVES_NOTHING, Coupled, Membership, OneRun, ToldLabels
+from fedonce.assess.audit import PROVES_NOTHING, Bits, Coupled, Membership, OneRun, ToldLabels
 from fedonce.assess.audit import hints as audit_hints
 from fedonce.data.table import Table
 from fedonce.estimators import FedOnceClassifier
@@ -48,11 +48,12 @@ class Findings:
     one_runs: list[OneRun]
     memberships: list[Membership]
     told: list[ToldLabels]
+    bits: list[Bits]
 
     @property
-    def claims(self) -> list[Coupled | OneRun | ToldLabels]:
+    def claims(self) -> list[Coupled | OneRun | ToldLabels | Bits]:
         """The tests of all that we call private."""
-        return [*(check for check in self.coupled if check.what != NAT.name), *self.one_runs, *self.told]
+        return [*(check for check in self.coupled if check.what != NAT.name), *self.one_runs, *self.told, *self.bits]
 
     @property
     def as_expected(self) -> bool:
@@ -68,6 +69,7 @@ class Findings:
             "as expected": self.as_expected,
             "coupled": [{**vars(check), "passed": check.passed} for check in self.coupled],
             "one run": [{**vars(run), "passed": run.passed} for run in self.one_runs],
+            "bits": [{**vars(each), "passed": each.passed} for each in self.bits],
             "hints": [{**vars(each), "passed": each.passed} for each in self.told],
             "membership": [
                 {
@@ -94,6 +96,11 @@ class Findings:
             f"one run, {run.what}: epsilon is at least {run.bound:.2f} (95 % confidence), claimed {run.claimed:g}; "
             f"{run.correct} of {run.guesses} guesses about {run.canaries} canaries were right"
             for run in self.one_runs
+        ]
+        told += [
+            f"bits, {each.what}: {'passed' if each.passed else 'FAILED'}; of {each.numbers:,} released numbers {each.off_grid} lie "
+            f"off the public grid, and {each.told} pairs tell by their digits which of two sums is behind them"
+            for each in self.bits
         ]
         told += [
             f"membership, {each.model}: area under the curve {each.area('loss'):.3f} by loss, "
@@ -125,6 +132,8 @@ def run(
         coupled.append(audit.check_learner(learner, rows, 8, epsilon, seed, unsound=True))
     tell(f"sums of {HOST}")
     coupled.append(check_host(rows, labels, epsilon, seed))
+    tell("bits of released numbers")
+    bits = [audit.check_bits(HOST, *_host(rows, labels, epsilon, SecretRandom(), seed))]
     one_runs = []
     for learner in (PCA(), Autoencoder(epochs=20, private_batch=500)):
         tell(f"canaries, {learner.name}")
@@ -137,6 +146,7 @@ def run(
         def train(own: Rows, spending: Purse, learner: Any = learner) -> None:
             learner.fit_private(own, 8, np.random.default_rng(seed), torch.device("cpu"), spending)
 
+        bits.append(audit.check_bits(learner.name, train, rows, purse))
         one_runs.append(audit.one_run(learner.name, train, rows, purse, epsilon, canaries, seed))
     memberships = []
     for name, budget in (
@@ -153,7 +163,7 @@ def run(
         audit.told_labels("answers, asked for three times", again, hinted, seed=seed, answers=True),
         audit.told_labels("an encoder trained on them", encoder, hinted, rows=len(rows), seed=seed),
     ]
-    return Findings(epsilon, coupled, one_runs, memberships, told)
+    return Findings(epsilon, coupled, one_runs, memberships, told, bits)
 
 
 def _asked_again(epsilon: float) -> audit_hints.Guess:
@@ -193,10 +203,17 @@ def _from_encoder(epsilon: float, rows: Rows, seed: int) -> audit_hints.Guess:
 
 def check_host(rows: Rows, labels: NDArray[np.int64], epsilon: float = 2.0, seed: int = 0) -> Coupled:
     """Check the host's training: a row is its columns and its label."""
+    return audit.coupled_check(HOST, *_host(rows, labels, epsilon, SecretRandom(insecure_test_seed=seed), seed))
+
+
+def _host(
+    rows: Rows, labels: NDArray[np.int64], epsilon: float, random: SecretRandom, seed: int
+) -> tuple[audit.Train, Rows, Purse]:
+    """Return the host's training, its rows, and what it may spend."""
     model = NetworkModel(replace(PRIVATE_CLASSES, epochs=3, head=(16,)))
     tasks = [replace(task, party="audited") for task in model.private_tasks(len(rows), "classification", 1.0)]
     plan = calibrate(tasks, epsilon, 1 / (10 * len(rows)), "rdp")
-    purse = Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom(insecure_test_seed=seed))
+    purse = Purse("audited", plan.of("audited"), plan.ledger(), random)
     empty = np.zeros((len(rows), 0), np.float32)
 
     def train(own: Rows, spending: Purse) -> None:
@@ -206,7 +223,7 @@ def check_host(rows: Rows, labels: NDArray[np.int64], epsilon: float = 2.0, seed
             examples, [], int(labels.max()) + 1, np.random.default_rng(seed), torch.device("cpu"), spending
         )
 
-    return audit.coupled_check(HOST, train, rows, purse)
+    return train, rows, purse
 
 
 def _rows(seed: int) -> tuple[Rows, NDArray[np.int64]]:
