@@ -98,7 +98,7 @@ class Findings:
             for run in self.one_runs
         ]
         told += [
-            f"bits, {each.what}: {'passed' if each.passed else 'FAILED'}; of {each.numbers:,} released numbers {each.off_grid} lie "
+            f"bits, {each.what}: {'passed' if each.passed else 'FAILED'}; of {each.numbers:,} numbers {each.off_grid} lie "
             f"off the public grid, and {each.told} pairs tell by their digits which of two sums is behind them"
             for each in self.bits
         ]
