@@ -98,8 +98,8 @@ class Findings:
             for check in self.checked
         ]
         found += [
-            f"bits, {check.what}: {_result(check.bits.passed)}; {check.bits.numbers:,} released numbers, {check.bits.off_grid} off "
-            f"the public grid, {check.bits.told} that disclose their sum"
+            f"bits, {check.what}: {_result(check.bits.passed)}; {check.bits.numbers:,} numbers, {check.bits.off_grid} off "
+            f"the public grid, {check.bits.told} pairs that disclose their sum"
             for check in self.checked
             if check.bits is not None
         ]
