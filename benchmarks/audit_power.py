@@ -1,7 +1,8 @@
-"""How often `fedonce privacy audit` sees too little noise: every mechanism weakened, one at a time.
+"""How often `fedonce privacy audit` sees too little noise.
 
-The noise of one mechanism is multiplied by a factor, behind the back of plan and ledger, and the audit's tests of it are run at
-their default settings. For mechanisms that answer for each row, epsilon is divided by the factor instead; at 0 the truth is told.
+The noise of all releases of a training is multiplied by a factor, behind the back of plan and ledger, and the audit's tests are
+run at their default settings: which of them fail is counted for each release. For mechanisms that answer for each row, epsilon is
+divided by the factor instead; at 0 the truth is told.
 
     python -m benchmarks.audit_power [--runs 20] [--factors 1,.8,.7,.5,.25,0] [--only PATTERN]
 """
@@ -9,7 +10,6 @@ their default settings. For mechanisms that answer for each row, epsilon is divi
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,19 +23,17 @@ from fedonce.privacy.budget import Purse
 
 EPSILON = 2.0
 MOST_EPSILON = 40.0  # stands for no noise
-RELEASES = ("PCA: mean", "PCA: radius", "PCA: second moments")
-Test = tuple[bool, float]  # whether it failed, and the power that it states
+Verdicts = dict[str, tuple[bool, float]]  # by test: whether it failed, and the power that it states
+Test = Callable[[float, int], Verdicts]  # of a factor and a seed
 
 
 @contextmanager
-def weak_purse(what: str | None, factor: float) -> Iterator[None]:
-    """Let purses use too little noise for one line of the plan; None: for all."""
+def weak_purse(factor: float) -> Iterator[None]:
+    """Let purses use this much of the planned noise."""
     take = Purse.take
 
     def weaker(purse: Purse, line: str, kind: type) -> Any:
         entry = take(purse, line, kind)
-        if what not in (None, line):
-            return entry
         return replace(entry, event=replace(entry.event, noise=entry.event.noise * factor))
 
     Purse.take = weaker  # type: ignore[method-assign]
@@ -56,60 +54,77 @@ def weak_answers(room: Any, name: str, factor: float) -> Iterator[None]:
         setattr(room, name, honest)
 
 
-def tests() -> dict[str, Callable[[float, int], Test]]:
-    """Return the audit's test of each mechanism: takes a factor and a seed."""
-    rows, labels = audit_report._rows(0)
+def of_training(check: Callable[[int], audit.Checked]) -> Test:
+    """Return the test of a training's noise, release by release."""
 
-    def of_training(check: Callable[[int], audit.Checked], what: str) -> Callable[[float, int], Test]:
-        def test(factor: float, seed: int) -> Test:
-            with weak_purse(what, factor):
-                found = check(seed)
-            own = next(each for each in found.measured if each.what == f"noise of {what}")
-            return not found.passed, own.power
+    def test(factor: float, seed: int) -> Verdicts:
+        with weak_purse(factor):
+            found = check(seed)
+        noises = [each for each in found.measured if each.what.startswith("noise")]
+        return {f"{found.what}, {each.what}": (not each.passed, each.power) for each in noises}
 
-        return test
+    return test
 
-    def of_canaries(what: str) -> Callable[[float, int], Test]:
-        def test(factor: float, seed: int) -> Test:
-            with weak_purse(None, factor):
-                found = audit_report.canary_run(what, rows, labels, EPSILON, 5000, seed)
-            return not found.passed, found.power
 
-        return test
+def of_canaries(run: Callable[[int], audit.OneRun]) -> Test:
+    """Return the test of a training by canaries."""
 
-    def of_answers(room: Any, name: str, draw: measures.Draw) -> Callable[[float, int], Test]:
-        def test(factor: float, seed: int) -> Test:
-            with weak_answers(room, name, factor):
-                found = measures.answers(name, draw, EPSILON, seed)
-            return not found.passed, found.power
+    def test(factor: float, seed: int) -> Verdicts:
+        with weak_purse(factor):
+            found = run(seed)
+        return {f"{found.what}, by canaries": (not found.passed, found.power)}
 
-        return test
+    return test
 
-    def encoder(factor: float, seed: int) -> Test:
-        with weak_answers(response, "keep_of", factor):
-            found = measures.guesses(
-                "encoder", lambda own: answers.encoder_guesses(rows, own, seed), EPSILON, answers.CLASSES
-            )
-        return not found.passed, found.power
 
+def of_answers(room: Any, name: str, check: Callable[[int], measures.Measured]) -> Test:
+    """Return the test of a mechanism that answers for each row; `name` in `room` makes it of an epsilon."""
+
+    def test(factor: float, seed: int) -> Verdicts:
+        with weak_answers(room, name, factor):
+            found = check(seed)
+        return {found.what: (not found.passed, found.power)}
+
+    return test
+
+
+def tests() -> dict[str, Test]:
+    """Return the audit's tests."""
+    rows, labels = audit_report.digits(0)
     learners = [PCA(), Autoencoder(epochs=5, private_batch=200)]
-    checks: dict[str, Callable[[int], audit.Checked]] = {
-        each.name: lambda seed, each=each: audit.check_learner(each, rows, 8, EPSILON, seed) for each in learners
+    draws = {
+        "subset selection": (subset, "best", answers.subset_answers),
+        "PrivUnit": (privunit, "best", answers.vector_answers),
+        "hints": (response, "keep_of", answers.hint_answers),
     }
-    checks[audit_report.HOST] = lambda seed: audit_report.check_host(rows, labels, EPSILON, seed)
-    lines = {PCA.name: RELEASES, Autoencoder.name: ("autoencoder",), audit_report.HOST: (*RELEASES, "host's model")}
+
+    def guesses(seed: int) -> measures.Measured:
+        return measures.guesses(
+            "hints, by an encoder", lambda own: answers.encoder_guesses(rows, own, seed), EPSILON, answers.CLASSES
+        )
+
     return {
-        **{f"{name}, {what}": of_training(checks[name], what) for name, own in lines.items() for what in own},
-        **{f"{name}, all, by canaries": of_canaries(name) for name in lines},
-        "local epsilon, subset selection": of_answers(subset, "best", answers.subset_answers),
-        "local epsilon, PrivUnit": of_answers(privunit, "best", answers.vector_answers),
-        "hints, randomised response": of_answers(response, "keep_of", answers.hint_answers),
-        "hints, an encoder trained on them": encoder,
+        **{
+            each.name: of_training(lambda seed, each=each: audit.check_learner(each, rows, 8, EPSILON, seed))
+            for each in learners
+        },
+        audit_report.HOST: of_training(lambda seed: audit_report.check_host(rows, labels, EPSILON, seed)),
+        **{
+            f"{name}, canaries": of_canaries(
+                lambda seed, name=name: audit_report.canary_run(name, rows, labels, EPSILON, 5000, seed)
+            )
+            for name in (PCA.name, Autoencoder.name, audit_report.HOST)
+        },
+        **{
+            what: of_answers(room, name, lambda seed, what=what, draw=draw: measures.answers(what, draw, EPSILON, seed))
+            for what, (room, name, draw) in draws.items()
+        },
+        "hints, encoder": of_answers(response, "keep_of", guesses),
     }
 
 
 def main() -> None:
-    """Print how often each mechanism is caught, for each factor, and what the audit states for a factor of a half."""
+    """Print how often each test fails, for each factor, and what the audit states for a factor of a half."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--factors", default="1,.8,.7,.5,.25,0")
@@ -117,16 +132,14 @@ def main() -> None:
     options = parser.parse_args()
     factors = [float(each) for each in options.factors.split(",")]
     print(f"caught of {options.runs} runs, by factor of the noise; stated: the audit's own figure for 0.5")
-    print(f"{'mechanism':42}", *(f"{factor:>6g}" for factor in factors), "  stated  s/run")
+    print(f"{'test':44}", *(f"{factor:>5g}" for factor in factors), "  stated")
     for name, test in tests().items():
         if options.only not in name:
             continue
-        began = time.perf_counter()
         found = [[test(factor, seed) for seed in range(options.runs)] for factor in factors]
-        caught = (f"{sum(failed for failed, _ in each):>6}" for each in found)
-        stated = min(power for _, power in found[0])
-        took = (time.perf_counter() - began) / options.runs / len(factors)
-        print(f"{name:42}", *caught, f"{stated:8.4f} {took:6.2f}", flush=True)
+        for line in found[0][0]:
+            caught = (f"{sum(each[line][0] for each in runs):>5}" for runs in found)
+            print(f"{line:44}", *caught, f"{min(each[line][1] for each in found[0]):8.4f}", flush=True)
 
 
 if __name__ == "__main__":

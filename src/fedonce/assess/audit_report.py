@@ -151,7 +151,7 @@ def run(
     epsilon: float, models: int, canaries: int, seed: int, tell: Callable[[str], None] = lambda what: None
 ) -> Findings:
     """Run the tests."""
-    rows, labels = _rows(seed)
+    rows, labels = digits(seed)
     checked = []
     for learner in (PCA(), Autoencoder(epochs=5, private_batch=200), Random(), NAT(epochs=5, batch=64)):
         tell(f"sums and noise of {learner.name}")
@@ -223,7 +223,7 @@ def _purse(tasks: Sequence[Task], epsilon: float, n_rows: int) -> Purse:
     return Purse("audited", plan.of("audited"), plan.ledger(), SecretRandom())
 
 
-def _rows(seed: int) -> tuple[Rows, NDArray[np.int64]]:
+def digits(seed: int) -> tuple[Rows, NDArray[np.int64]]:
     """Return the digits' pixels between -1 and 1, in an order of their own."""
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(X))

@@ -43,7 +43,7 @@ def test_half_the_noise_is_found(monkeypatch, learner):
 
 
 def test_half_the_host_s_noise_is_found(monkeypatch):
-    data, labels = audit_report._rows(0)
+    data, labels = audit_report.digits(0)
     weaken(monkeypatch, 0.5)
     assert not audit_report.canary_run(audit_report.HOST, data[:300, :8], labels[:300], 2.0, 2000).passed
 

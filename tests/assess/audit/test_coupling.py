@@ -60,7 +60,7 @@ def test_other_noise_than_planned_is_found_in_each_release(monkeypatch, learner,
 
 @pytest.mark.parametrize("line", ["PCA: mean", "PCA: radius", "PCA: second moments", "host's model"])
 def test_half_of_the_host_s_noise_is_found(monkeypatch, line):
-    data, labels = audit_report._rows(0)
+    data, labels = audit_report.digits(0)
     weaken(monkeypatch, 0.5, line)
     found = audit_report.check_host(data[:400, :16], labels[:400])
     assert [each.what for each in found.measured if not each.passed] == [f"noise of {line}"]
