@@ -93,15 +93,15 @@ class Findings:
     def lines(self) -> list[str]:
         """Return the findings in sentences."""
         found = [
-            f"sums, {check.what}: {_result(check.sums_passed)}; leaving a row out moved a sum by {check.moved:.3g} "
-            f"times what a row may add, and by {check.elsewhere:.3g} where the row was not drawn"
+            f"sums, {check.what}: {_result(check.exact_passed)}; leaving a row out moved a sum by {check.moved:.3g} "
+            f"times what a row may add, and by {check.elsewhere:.3g} where the row was not drawn; what was counted costs epsilon "
+            f"{check.price:.4g}, claimed {check.claimed:g}"
+            + (
+                f"; of {check.bits.numbers:,} released numbers {check.bits.disclosed} disclose their sum"
+                if check.bits
+                else ""
+            )
             for check in self.checked
-        ]
-        found += [
-            f"bits, {check.what}: {_result(check.bits.passed)}; {check.bits.numbers:,} numbers, {check.bits.off_grid} off "
-            f"the public grid, {check.bits.told} pairs that disclose their sum"
-            for check in self.checked
-            if check.bits is not None
         ]
         found += [
             f"{of}, {each.what}: {_result(each.passed)}; {each.found:.4g}, planned {each.planned:.4g}; a factor of two would "

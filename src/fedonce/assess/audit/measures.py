@@ -1,7 +1,7 @@
 """Distribution tests: of noise, of samples, of answers, of prices, each with what it would have seen of half the noise.
 
 Every test gives the chance with which a correct mechanism looks this unlike its plan. It fails below `LEVEL`: a correct mechanism
-fails one test in a million, and all tests of an audit together, fewer than a hundred, in fewer than 1 in 10,000 audits.
+fails a test in one of a million audits, and any of all tests, fewer than a hundred, in fewer than 1 of 10,000 audits.
 """
 
 from __future__ import annotations
