@@ -54,21 +54,13 @@ def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any]
         bytes_total=config.bytes_total if len(parties) > 1 else None,
         representation_noise=config.noise,
         local_epsilon=config.local_epsilon,
-        bounds=_bounds(problem, config),
+        bounds=None if config.local_epsilon is None else public.bounds(problem.data),
         hints=_hints(problem, config, seed) if len(parties) > 1 else None,
         protect=config.protect,
         device=config.device,
         random_state=seed,
         validate=config.model == "auto",  # the default, as users get it; of the others the training alone is timed
     )
-
-
-def _bounds(problem: Problem, config: Config) -> Any:
-    """Return public bounds of the columns, which a local epsilon needs; an estimator takes them by the columns' names."""
-    if config.local_epsilon is None:
-        return None
-    found, names = public.bounds(problem.data), problem.data.feature_names
-    return dict(zip(names, found, strict=True)) if isinstance(found, list) and len(found) == len(names) else found
 
 
 def _hints(problem: Problem, config: Config, seed: int) -> Hinting | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +26,11 @@ class LocalNoise:
     learners whose values are small lose equally. Values are rounded to a grid of an eighth of the noise's scale before noise
     is drawn for them, and what is sent lies on a grid of a thirty-second, so that its last digits disclose nothing.
 
-    With a key, a secret of the guest, the noise of a row that has an id depends on the key, the model, the id and the rounded
-    values, and on nothing else (`fedonce.privacy.keyed`): as long as these stay, there is nothing to average. Where they
-    change, the noise is independent, and an average over many changes shows what they have in common. Without a key or ids
-    the noise is new in every message, and anyone who receives the same row many times can average it away. No epsilon is
-    claimed.
+    With a key, a secret of the guest, the noise of a row that has an id follows from the key, the model, the id and the
+    rounded values, and from nothing else (`fedonce.privacy.keyed`). As long as these stay, there is nothing to average. Half
+    of the variance follows from the id alone: where the values change, the difference is blurred by the other half, and an
+    average over many changes keeps the first half. Without a key or ids the noise is new in every message, and anyone who
+    receives the same row many times can average it away. No epsilon is claimed.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class LocalNoise:
             Digest of how columns become values.
         """
         assert self.centre is not None
-        steps, dim = np.rint(self.clip(values) * (COARSE / self.scale)) + 0.0, values.shape[1]  # no minus zeros
+        steps = np.rint(self.clip(values) * (COARSE / self.scale)) + 0.0  # no minus zeros
         about = f"noise\n{self.scale!r} {self.radius!r} {self.centre.tobytes().hex()} {encoder}"
         fine = np.empty(values.shape, np.float64)
         for start in range(0, len(values), BLOCK):
@@ -79,7 +80,13 @@ class LocalNoise:
             if self.key is None or rows is None:
                 noise = np.random.default_rng().normal(size=steps[part].shape)
             else:
-                noise = keyed.normals(self.key, about, rows[part], [row.tobytes() for row in steps[part]], dim)
+                noise = self._fixed(self.key, about, rows[part], steps[part])
             fine[part] = steps[part] * (FINE / COARSE) + np.rint(FINE * noise)
         sent: Values = (fine * (self.scale / FINE)).astype(np.float32)
         return sent
+
+    @staticmethod
+    def _fixed(key: bytes, about: str, rows: Sequence[str], steps: NDArray[Any]) -> NDArray[np.float64]:
+        """Return standard normal numbers: half of their variance follows from the id alone, half from the values too."""
+        of_row = keyed.normals(key, f"{about}\nrow", rows, [b""] * len(rows), steps.shape[1])
+        return (of_row + keyed.normals(key, about, rows, [row.tobytes() for row in steps], steps.shape[1])) / np.sqrt(2)
