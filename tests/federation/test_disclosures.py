@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
+
 import numpy as np
 import pytest
 
 from fedonce.errors import InputError
 from fedonce.federation import disclosures
 from fedonce.federation.disclosures import BOOK, Book, tokens
+from fedonce.federation.workplace import Refused
+from fedonce.messages.representation import Representation
+from tests.federation.responders import a_responder, asks, rows_of
 
 KEY = bytes(32)
 ROWS = ["a", "b", "c"]
@@ -74,3 +79,47 @@ def test_a_damaged_book_is_an_error(tmp_path, damage):
     path.write_bytes(path.read_bytes()[:-5] if damage == "short" else damage)
     with pytest.raises(InputError, match="put it back from a backup"):
         entered(Book(tmp_path), [1, 2, 3])
+
+
+@pytest.fixture
+def responder(tmp_path):
+    """A guest whose policy lets a row cost epsilon 4 a year, and that has bounds for its columns."""
+    return a_responder(tmp_path, policy="max_local_epsilon = 4.0\n")
+
+
+def predicted(responder, model: str, rows: bytes) -> Representation:
+    asked = asks("represent", model=model, rows=rows, nonce=secrets.token_hex(8))
+    return Representation.from_bytes(responder.answer(asked).read_bytes(), "shop")
+
+
+def test_a_guest_repeats_its_answers_and_leaves_rows_out_at_the_limit(responder):
+    rows = rows_of(responder)
+    request = asks(learner="auto", dim=8, local_epsilon=2.0, naming="agreed", rows=rows)
+    first = Representation.from_bytes(responder.answer(request).read_bytes(), "shop")
+    for _ in range(3):
+        np.testing.assert_array_equal(predicted(responder, request.fingerprint, rows).values, first.values)
+    present, moved = [], []
+    table = responder.kit / "shop.csv"
+    head, one, *rest = table.read_text().splitlines()
+    number = one.split(",")[0]
+    for night in range(6):
+        values = np.random.default_rng(night).uniform(-6, 6, len(one.split(",")) - 1)
+        table.write_text("\n".join([head, ",".join([number, *map(str, values)]), *rest]) + "\n")
+        sent = predicted(responder, request.fingerprint, rows)
+        present.append(len(sent.values))
+        if sent.present is None:
+            moved.append(int((sent.values != first.values).any(axis=1).sum()))
+    assert set(present) == {len(rest), len(rest) + 1}  # in its first or its second cell again the row is there
+    assert max(moved) == 1  # its own answer alone
+    assert Book(responder.record.folder).worst() == 4.0
+
+
+def test_another_learning_beyond_the_limit_is_refused(responder):
+    """Another run with another seed has another encoder: each row would be disclosed again."""
+    for seed, run in enumerate(("one", "two")):
+        responder.answer(asks(run=run, learner="auto", dim=8, local_epsilon=2.0, seed=seed))
+    with pytest.raises(Refused, match="as much of these rows as it allows"):
+        responder.answer(asks(run="three", learner="auto", dim=8, local_epsilon=2.0, seed=2))
+    responder.answer(
+        asks(run="four", learner="auto", dim=8, local_epsilon=2.0, seed=0)
+    )  # as in the first: the same answers

@@ -96,7 +96,7 @@ def _new_guest(workplace: Workplace, request: Request, tables: GuestTables, read
 
 def _noise_key(workplace: Workplace, party: Guest) -> bytes | None:
     """Return the key by which the guest's noise is that of the row: a host that asks again gets nothing to average."""
-    return None if party.noise is None else workplace.record.noise_key()
+    return workplace.record.noise_key() if party.perturbs else None
 
 
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:

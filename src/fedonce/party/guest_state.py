@@ -176,6 +176,11 @@ class GuestAttributes(ReadOnly):
         return self._settings.purse
 
     @property
+    def perturbs(self) -> bool:
+        """Whether its values leave with noise or as answers of a local epsilon."""
+        return bool(self._settings.noise) or self._settings.local_epsilon is not None
+
+    @property
     def local_epsilon(self) -> float | None:
         """Epsilon of what is disclosed of each row."""
         return self._settings.local_epsilon
