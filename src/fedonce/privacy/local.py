@@ -89,4 +89,5 @@ class LocalNoise:
     def _fixed(key: bytes, about: str, rows: Sequence[str], steps: NDArray[Any]) -> NDArray[np.float64]:
         """Return standard normal numbers: half of their variance follows from the id alone, half from the values too."""
         of_row = keyed.normals(key, f"{about}\nrow", rows, [b""] * len(rows), steps.shape[1])
-        return (of_row + keyed.normals(key, about, rows, [row.tobytes() for row in steps], steps.shape[1])) / np.sqrt(2)
+        of_both = keyed.normals(key, about, rows, [row.tobytes() for row in steps], steps.shape[1])
+        return np.asarray((of_row + of_both) / np.sqrt(2))
