@@ -16,7 +16,6 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
             "fedonce.assess.audit.answers",
             "fedonce.assess.audit.measures",
             "fedonce.assess.audit_report",
-            "fedonce.privacy.privunit",
             "fedonce.privacy.response",
             "fedonce.privacy.subset",
         ),

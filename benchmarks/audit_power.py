@@ -18,7 +18,7 @@ from typing import Any
 from fedonce.assess import audit, audit_report
 from fedonce.assess.audit import answers, measures
 from fedonce.learners import PCA, Autoencoder
-from fedonce.privacy import privunit, response, subset
+from fedonce.privacy import response, subset
 from fedonce.privacy.budget import Purse
 
 EPSILON = 2.0
@@ -93,8 +93,8 @@ def tests() -> dict[str, Test]:
     rows, labels = audit_report.digits(0)
     learners = [PCA(), Autoencoder(epochs=5, private_batch=200)]
     draws = {
-        "subset selection": (subset, "best", answers.subset_answers),
-        "PrivUnit": (privunit, "best", answers.vector_answers),
+        "local epsilon": (subset, "best", answers.local_answers),
+        "local epsilon, without ids": (subset, "best", answers.local_answers_once),
         "hints": (response, "keep_of", answers.hint_answers),
     }
 

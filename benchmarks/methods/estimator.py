@@ -54,6 +54,7 @@ def make(problem: Problem, config: Config, seed: int, parties: Mapping[str, Any]
         bytes_total=config.bytes_total if len(parties) > 1 else None,
         representation_noise=config.noise,
         local_epsilon=config.local_epsilon,
+        bounds=None if config.local_epsilon is None else public.bounds(problem.data),
         hints=_hints(problem, config, seed) if len(parties) > 1 else None,
         protect=config.protect,
         device=config.device,

@@ -1,4 +1,4 @@
-"""What guests are worth that tell each row with an epsilon of its own: the report's section."""
+"""What guests are worth that answer for each row with a local epsilon: the report's section."""
 
 from __future__ import annotations
 
@@ -11,18 +11,12 @@ FEDONCE = "FedOnce (estimator)"
 
 
 def section() -> str:
-    """Return a row for each data set: the host alone, and with guests by cells and by vectors."""
+    """Return a row for each data set: the host alone, and with guests."""
     groups = by_data(results("local")).values()
-    head = ["data (parties)", "Solo", "by cells (subset selection)", "by PCA (PrivUnit)"]
+    head = ["data (parties)", "Solo", "local epsilon 4"]
     return table(head, [_row(group) for group in groups])
 
 
 def _row(group: Sequence[Line]) -> list[str]:
-    cells = [line for line in pick(group, method=FEDONCE) if "learner" not in line["config"]]
-    return [
-        title(group[0]),
-        *(
-            f"{mean_cell(runs)} ({len(runs)})" if runs else "-"
-            for runs in (pick(group, method=SOLO), cells, pick(group, method=FEDONCE, learner="pca"))
-        ),
-    ]
+    both = (pick(group, method=SOLO), pick(group, method=FEDONCE))
+    return [title(group[0]), *(f"{mean_cell(runs)} ({len(runs)})" if runs else "-" for runs in both)]

@@ -43,11 +43,11 @@ def message(table):
     return Guest("shop", "pca", 3, run="spring", naming=Naming("keyed", SECRET, ("trim",))).learn(table)
 
 
-@pytest.mark.parametrize(("learner", "how"), [("cells", "subset selection"), ("pca", "PrivUnit")])
-def test_a_local_epsilon_is_told(table, tmp_path, learner, how):
-    guest = Guest("shop", learner, 2, naming=Naming("keyed", SECRET), local_epsilon=1.5)
+def test_a_local_epsilon_is_told(table, tmp_path):
+    public = Public(bounds=(-9, 9))
+    guest = Guest("shop", dim=2, naming=Naming("keyed", SECRET), local_epsilon=1.5, public=public)
     told = inspect(guest.learn(table).to_file(tmp_path / "m.fedonce"))
-    assert told["local epsilon"].startswith(f"1.5 for each row, pure, by {how}")
+    assert told["local epsilon"].startswith("1.5 per row, pure, by subset selection")
     assert told["noise"] == "none"
 
 

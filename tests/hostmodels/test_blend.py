@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from fedonce import FedOnceClassifier, FedOnceRegressor, Guest, Host, InputError
+from fedonce.data.preparation import Public
 from fedonce.hostmodels import HOST_MODELS, Facts, NetworkModel
 from fedonce.hostmodels.base import Examples, Inputs
 from fedonce.hostmodels.blend import BlendModel, as_answers, as_outputs, choose_weights, mean_loss
@@ -270,7 +271,7 @@ def test_models_without_guests_are_weighed_too_where_guests_are_noisy(numbers):
 
 def test_a_model_without_guests_does_not_see_them_and_comes_back_from_disk(tmp_path):
     for _ in range(5):  # the noise is the system's, and no seed fixes it: by chance it may once seem of use
-        message = Guest("shop", dim=4, local_epsilon=0.1, random_state=0).learn(X[:, 4:])
+        message = Guest("shop", dim=4, local_epsilon=0.1, random_state=0, public=Public(bounds=(-9, 9))).learn(X[:, 4:])
         host = Host("bank", model=QUICK)
         host.aggregate(X[:, :4], X[:, 0] > 0, [message])
         alone = host.model.alone_

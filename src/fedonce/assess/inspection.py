@@ -283,8 +283,7 @@ def rows_alike(values: NDArray[np.float32]) -> NDArray[np.intp]:
 def _local(message: Representation) -> str:
     if message.local_epsilon is None:
         return "none"
-    how = {"privunit": "PrivUnit on the unit sphere", "subset": "subset selection, a mark per value"}[message.mechanism]
-    return f"{message.local_epsilon:g} for each row, pure, by {how} {STATED}"
+    return f"{message.local_epsilon:g} per row, pure, by subset selection, a mark per cell {STATED}"
 
 
 def _spent(message: Representation) -> str:

@@ -165,6 +165,9 @@ def _used(allowance: dict[str, Any] | None) -> dict[str, str]:
         "runs": "; ".join(runs) or "-",
         "values": f"{allowance['values_per_row']} of {allowance['max_values_per_row']} per row, over all runs",
     }
+    if allowance["local_epsilon_per_row"] or allowance["max_local_epsilon"]:
+        most = "no limit" if allowance["max_local_epsilon"] is None else f"{allowance['max_local_epsilon']:g} allowed"
+        used["local epsilon"] = f"{allowance['local_epsilon_per_row']:g} at most for a row in the last 365 days, {most}"
     for number, answer in enumerate(reversed(allowance["last"])):
         used["last" if not number else " " * number] = _answer(answer)
     return used

@@ -44,7 +44,9 @@ Seed = Annotated[int, Training(help="Seed; as random_state of an estimator.", mi
 PlanFile = Annotated[Path | None, Privacy("--plan", help="Privacy plan of `fedonce privacy plan`.")]
 PublicFile = Annotated[
     Path | None,
-    Privacy("--public", help="With a budget: TOML or JSON of what is public: bounds, categories, labels."),
+    Privacy(
+        "--public", help="With a budget or a local epsilon: TOML or JSON of what is public: bounds, categories, labels."
+    ),
 ]
 RefuseAbove = Annotated[
     float | None,

@@ -118,8 +118,8 @@ FEWER = Method(
 )
 LOCAL = Method(
     "FedOnce, local epsilon",
-    "every image is told with noise (local_epsilon=4)",
-    {"parties": PARTIES, "local_epsilon": 4},
+    "a noisy answer for every image (local_epsilon=4)",
+    {"parties": PARTIES, "local_epsilon": 4, "bounds": (0, DARKEST)},
     "what a guest sends of an image is at most e^4 = 55 times likelier than had it been any other image",
 )
 BUDGET = Method(

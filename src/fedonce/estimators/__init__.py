@@ -71,10 +71,11 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         Scale of Gaussian noise that guests add to what they send, after clipping each row to norm 1; at training and at
         prediction. 0: neither. `random_state` does not fix the noise.
     local_epsilon : float or dict by guest, optional
-        Epsilon with which guests tell each row, pure and whatever the row is, at training and at prediction: what they send of a
-        row is as probable, up to a factor of exp(epsilon), for any other row. With `learner="auto"` or `"cells"` a row is in one
-        of `dim` cells, told by subset selection; with others its values are told by PrivUnit. `ledger_` has a line per guest.
-        `random_state` does not fix the answers. Not with `representation_noise`, `bytes_per_row`, `rounds` or a budget.
+        Pure epsilon of a message for each row (docs/local-epsilon.md): what a guest sends is as probable, up to a factor of
+        exp(epsilon), if the row were any other. A row is in one of `dim` cells, which are made without looking at rows:
+        columns of numbers need `bounds`. Rows have no ids here, so every `predict` costs epsilon again; `ledger_` has a line
+        per guest and grows. `random_state` does not fix the answers. Not with `learner`, `representation_noise`,
+        `bytes_per_row`, `rounds` or a budget.
     protect : str or dict by guest, optional
         "cells:20": rows that are alike share one message, 20 training rows or more, and it is a number in an order by chance,
         which `random_state` does not fix (docs/leakage.md). Best with a host of trees, which `model="auto"` finds by itself.
@@ -86,11 +87,11 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     division : {"moments", "simple"}, default="moments"
         Likewise: how the budget is counted, and divided among parties.
     bounds : (low, high), list of pairs or dict of columns to pairs, default=None
-        Likewise: between which values the columns lie, by public knowledge.
+        Likewise: between which values the columns lie, by public knowledge. Also for `local_epsilon`.
     target_bounds : list or (low, high), default=None
         Likewise: the classes; for a regressor the bounds of the labels.
     categories : dict of columns to lists, default=None
-        Likewise: the values of columns of text.
+        Likewise: the values of columns of text. Also for `local_epsilon`, where columns that have none are hashed.
     device : {"auto", "cpu", "cuda"}, default="auto"
         "auto": a GPU where there is one.
     random_state : int, RandomState or None, default=None
@@ -128,8 +129,8 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
     hints_ : Hints or None
         What the host told guests of its labels. Not pickled.
     ledger_ : Ledger
-        With a budget, hints or `local_epsilon`: what each party spent or told, and the total; with a budget also after a training
-        that failed.
+        With a budget, hints or `local_epsilon`: what each party spent or disclosed, and the total; with a budget also after a
+        training that failed.
     plan_ : Plan
         With a budget: what each party was allowed to do.
 

@@ -32,7 +32,7 @@ from fedonce.messages.hints import Hints
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Guest, Host, purses, sharing
 from fedonce.party.hinting import Hinting, as_hinting, publish
-from fedonce.party.parameters import ByGuest, of_guest, refuse_unknown_guests
+from fedonce.party.parameters import ByGuest, of_guest, refuse_unknown_guests, values
 from fedonce.party.presence import Present, masks
 from fedonce.privacy import ledger, settings
 from fedonce.privacy.budget import Plan, Purse
@@ -143,20 +143,17 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
         weight = weights_of(sample_weight, self.class_weight, X, label, self._task, self._owner)
         own, plan = self._budget(privacy, table.n_rows, present)
-        public = None if plan is None else privacy.public(table.names, self._owner)
+        public = privacy.public(table.names, self._owner)
         seed = self._seed()
         others = [name for name in self._blocks if name != self.host_]
         self.bytes_per_row_ = self._bytes(others, table, present, seed)
         guests = {
-            name: self._make_guest(
-                name, seed, self.bytes_per_row_[name], own.get(name), public if name in own else None
-            )
-            for name in others
+            name: self._make_guest(name, seed, self.bytes_per_row_[name], own.get(name), public) for name in others
         }
         if not guests:
             text = f"{self._owner} has one party only, {self.host_!r}: it trains alone (Solo)."
             warnings.warn(text, FedOnceWarning, stacklevel=2)
-        self._host = self._make_host(privacy, seed, own, public, plan)
+        self._host = self._make_host(privacy, seed, own, None if plan is None else public, plan)
         self._host.check_label(label, table.n_rows)  # before the guests spend time
         preparations = [self._host.preparation, *(guest.preparation for guest in guests.values())]
         for preparation in preparations:
@@ -199,14 +196,22 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
                 f"and no guest does that has hints for fewer than {LEAST_HINTED} rows."
             )
             warnings.warn(FedOnceWarning(text, parameter="hints"), stacklevel=3)
-        local = {guest: message.local_epsilon for guest, message in fitted.representations.items()}
-        hinted = None if hints is None else (hints.party, hints.label, hints.epsilon)
-        if told := ledger.local(local, hinted):
-            self.ledger_ = told
+        self._count_answers()
+
+    def _count_answers(self) -> None:
+        """Write down what guests have disclosed with a local epsilon, in all messages so far, and the host by hints."""
+        answered = {
+            name: (guest.local_epsilon, guest.state.answered)
+            for name, guest in self._guests.items()
+            if guest.local_epsilon is not None and guest.state.answered
+        }
+        hints = self.hints_
+        if found := ledger.local(answered, None if hints is None else (hints.party, hints.label, hints.epsilon)):
+            self.ledger_ = found
 
     def _whole_privacy(self) -> Privacy:
         short = {name: getattr(self, name) for name in settings.SHORT_FORMS}
-        return settings.resolve(self.privacy, short, self._owner)
+        return settings.resolve(self.privacy, short, self._owner, any(values(self.local_epsilon)))
 
     def _budget(self, privacy: Privacy, n_rows: int, present: Present) -> tuple[dict[str, Purse], Plan | None]:
         """Return a purse for each party, and the plan that they spend by; without a budget, nothing."""
@@ -246,6 +251,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
     def _make_guest(
         self, name: str, seed: int, most: float | None, purse: Purse | None = None, public: Public | None = None
     ) -> Guest:
+        local = of_guest(self.local_epsilon, name, None)
         return Guest(
             name,
             of_guest(self.learner, name, "auto"),
@@ -257,9 +263,9 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             random_state=seed,
             device=self.device,
             purse=purse,
-            public=public,
+            public=None if purse is None and local is None else public,
             bytes_per_row=most,
-            local_epsilon=of_guest(self.local_epsilon, name, None),
+            local_epsilon=local,
             protect=of_guest(self.protect, name, None),
         )
 
@@ -297,6 +303,8 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
         engine = self._engine(self._guests, table, present)
         prediction = protocol.predict(self._host, self._columns(table, self.host_), engine)
         self.prediction_traffic_.include(prediction.traffic)
+        if any(guest.local_epsilon is not None for guest in self._guests.values()):
+            self._count_answers()
         return prediction.outputs
 
     @property

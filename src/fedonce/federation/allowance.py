@@ -111,8 +111,11 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
 
-def as_json(policy: Policy, tally: Tally) -> dict[str, Any]:
-    """Return how much of the policy's allowance is used, as JSON values, for the guest's own eyes."""
+def as_json(policy: Policy, tally: Tally, local_epsilon: float = 0.0) -> dict[str, Any]:
+    """Return how much of the policy's allowance is used, as JSON values, for the guest's own eyes.
+
+    `local_epsilon` is the most that the answers of a year cost one row.
+    """
     learnt = tally.learnings()
     runs = {run: {"learnings": len(of_run(learnt, run)), "rounds": tally.rounds(run)} for run in tally.runs()}
     return {
@@ -123,6 +126,8 @@ def as_json(policy: Policy, tally: Tally) -> dict[str, Any]:
         "max_rounds": policy.max_rounds,
         "values_per_row": tally.values_per_row,
         "max_values_per_row": policy.max_values_per_row,
+        "local_epsilon_per_row": local_epsilon,
+        "max_local_epsilon": policy.max_local_epsilon,
         "last": [_shown(entry) for entry in tally.entries if entry.what in ANSWERED][-LAST:],
     }
 

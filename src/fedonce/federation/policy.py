@@ -53,7 +53,7 @@ class Policy:
     min_noise : float
         Least noise on every value that leaves.
     max_local_epsilon : float, optional
-        The most with which a row may be told; None: rows may be told without any epsilon.
+        The most epsilon that a row's answers of 365 days may add up to, over all runs; None: messages need no local epsilon.
     budget : str
         "required": no learning without a privacy plan; "optional".
     max_epsilon, max_delta : float
@@ -219,7 +219,7 @@ class Policy:
         most, asked = self.max_local_epsilon, request.local_epsilon
         if most is not None and (asked is None or asked > most):
             given = "no local epsilon" if asked is None else f"local_epsilon {asked:g}"
-            yield f"{given}, and {request.guest} tells rows with {most:g} at most (max_local_epsilon)"
+            yield f"{given}, and {request.guest} allows {most:g} at most for a row and year (max_local_epsilon)"
 
     def _epochs(self, request: Request) -> Iterator[str]:
         what = f"the learner {request.learner!r}" if request.hints is None else "learning with hints"

@@ -65,8 +65,8 @@ max_values_per_row = 64
 # to ask again does not average it away.
 min_noise = 0.0
 
-# A guarantee for each row (docs/privacy.md, An epsilon for each row): refuses every training whose messages do not tell rows with
-# this epsilon or less. Not set: none is needed.
+# A guarantee for each row (docs/local-epsilon.md): every training needs a local epsilon, and what is new about a row in 365 days,
+# over all runs, learnings and predictions, adds up to this at most; rows at the limit are left out. Not set: none is needed.
 # max_local_epsilon = 4.0
 
 # Differential privacy: "required" refuses every training without a privacy budget. max_epsilon and max_delta are the most that

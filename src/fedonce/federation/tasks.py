@@ -18,6 +18,7 @@ from fedonce.data.files import read_table
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import InputError, MessageError
+from fedonce.federation.disclosures import within
 from fedonce.federation.hinting import hints_for
 from fedonce.federation.record import ASKED, COLUMNS, MESSAGE, REBUILT
 from fedonce.federation.request import Request
@@ -70,6 +71,8 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
     with workplace.intended(request):
         key = _noise_key(workplace, party)
         message = party.learn(own, agreed=agreed, progress=progress, noise_key=key, hints=hints)
+        if (kept := within(workplace, party, own, agreed, key)) is not own:
+            message = party.represent(kept, agreed=agreed, noise_key=key)
         figures = _rebuilt(party, own)
         workplace.check_rebuilt(figures)
         write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
@@ -85,14 +88,15 @@ def _new_guest(workplace: Workplace, request: Request, tables: GuestTables, read
     learning = Learning(request.run, request.learner, request.dim, request.bits, request.epochs, *late)
     plan = None if request.plan is None else Plan.from_text(request.plan)
     purse = None if plan is None else purse_of(plan, workplace.name)
-    public = None if plan is None else public_knowledge(tables.public)[0]
+    needs = plan is not None or request.local_epsilon is not None
+    public = public_knowledge(tables.public)[0] if needs else None
     naming = _naming(workplace, request, tables)
     return guest_job.new_guest(workplace.name, learning, reading, naming, purse, public)
 
 
 def _noise_key(workplace: Workplace, party: Guest) -> bytes | None:
     """Return the key by which the guest's noise is that of the row: a host that asks again gets nothing to average."""
-    return None if party.noise is None else workplace.record.noise_key()
+    return workplace.record.noise_key() if party.perturbs else None
 
 
 def _rebuilt(party: Guest, own: Table) -> dict[str, Any]:
@@ -140,7 +144,8 @@ def represent(workplace: Workplace, request: Request, folder: Path) -> None:
         raise Refused(f"{workplace.name} has none of the {len(held)} rows asked about.")
     workplace.tell("representing")
     naming = None if secret is None else Naming("keyed", secret, asked.forms)
-    rows, noise_key = own.take(held[held >= 0]), _noise_key(workplace, party)
+    noise_key = _noise_key(workplace, party)
+    rows = within(workplace, party, own.take(held[held >= 0]), None, noise_key)
     message = party.represent(rows, agreed=asked, naming=naming, noise_key=noise_key)
     write_file(folder / MESSAGE, message.to_bytes(), private=True)
 

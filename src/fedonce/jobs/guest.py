@@ -26,6 +26,7 @@ from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
 from fedonce.party.sending import GUESSABLE
+from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Naming
@@ -185,7 +186,7 @@ class GuestJob:
             )
             party, own, agreed = self._prepare(tell)
             tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
-            message = party.learn(own, agreed=agreed, progress=progress, hints=hints)
+            message = party.learn(own, agreed=agreed, progress=progress, noise_key=answer_key(out), hints=hints)
             taken = None if hints is None else Taken.of(hints, party, own, agreed, message.dim)
             found = Leakage((), learner=as_sent(party))
             if self.attack:
@@ -210,7 +211,7 @@ class GuestJob:
 
     def _prepare(self, tell: Tell) -> tuple[Guest, Table, AgreedRows | None]:
         """Read all files, and make the guest."""
-        agreed, known = self.rows.agreed(), self.budget.known()
+        agreed, known = self.rows.agreed(), self.budget.known(self.learning)
         tell(f"reading {self.table.path}")
         own, reading = self.table.read(self.name)
         self.rows.check_ids(own.ids is not None)
@@ -254,6 +255,12 @@ class RepresentJob:
         tell(f"reading {self.table}")
         own = party.reading.read(self.table, party.name)
         warn_if_guessable(party, own, agreed, naming)
+        if own.ids is None and party.local_epsilon is not None:
+            raise InputError(
+                f"Party {party.name!r} answers with a local epsilon of {party.local_epsilon:g}, and the table has no ids: every "
+                "message would disclose the same rows again, and nobody would count it. Learn from a table with ids (id).",
+                parameter="id",
+            )
         tell(f"representing {own.n_rows:,} rows")
         leaving = keys.close(party.represent(own, agreed=agreed, naming=naming))
         return MessageReport(leaving, write_file(Path(self.out), leaving.data))
@@ -296,9 +303,17 @@ def attacked(party: Guest, own: Table) -> Leakage:
     """Try the quick attacks on what the host would receive of a sample of rows; of a wide table fewer rows, so many at least."""
     most_rows = min(max(ATTACKED // max(len(own.names), 1), FEWEST_ATTACKED), MOST_ROWS)
     sample = np.random.default_rng(0).permutation(own.n_rows)[:most_rows]
-    rows = replace(own.take(np.sort(sample)), ids=None)
-    sent = party.represent(rows)
+    rows = own.take(np.sort(sample))
+    sent = party.message(party.outgoing(rows), None)  # in the order of the table, and with the answers that leave
     return what_leaks(sent.values, rows, learner=as_sent(party), **protected_by(sent))
+
+
+def answer_key(out: Path) -> bytes | None:
+    """Return the secret of the model that is replaced, where it answered with a local epsilon: its rows keep their answers."""
+    if not storage.exists(out):
+        return None
+    before = Guest.load(out).noise
+    return before.key if isinstance(before, LocalEpsilon) else None
 
 
 def as_sent(party: Guest) -> str:

@@ -112,9 +112,9 @@ class HostReport:
         if self.host.ledger is not None:  # its own book has all of it, and takes time to price
             return None
         messages = self.fitted.representations
-        told = {guest: message.local_epsilon for guest, message in messages.items()}
+        answered = {name: (each.local_epsilon, 1) for name, each in messages.items() if each.local_epsilon is not None}
         stated = sorted({message.hints for message in messages.values() if message.hints})
-        lines = [local(told)]
+        lines = [local(answered)]
         for each in stated:
             epsilon, _, label = each.partition(" ")
             # What the host has not given itself is what guests say: anybody can write it into a message.

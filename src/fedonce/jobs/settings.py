@@ -180,7 +180,7 @@ class GuestBudget:
     epsilon, delta : float, optional
         A budget of this guest alone.
     public : path, optional
-        File of what is public about its columns.
+        File of what is public about its columns; for a local epsilon, too.
     """
 
     plan: File = None
@@ -201,9 +201,10 @@ class GuestBudget:
                 parameter=("delta", "epsilon"),
             )
 
-    def known(self) -> Public | None:
+    def known(self, learning: Learning) -> Public | None:
         """Read what is public of the columns."""
-        return public_knowledge(self.public, self.plan is not None or self.epsilon is not None)[0]
+        needed = self.plan is not None or self.epsilon is not None or learning.local_epsilon is not None
+        return public_knowledge(self.public, needed)[0]
 
     def purse(self, name: str, n_rows: int, learning: Learning) -> Purse | None:
         """Return what the guest may spend; None: there is no budget."""
@@ -246,12 +247,12 @@ def purse(plan: Plan, name: str) -> Purse:
 
 
 def public_knowledge(path: File, budget: bool = True) -> tuple[Public | None, Any]:
-    """Read what is public of columns and labels, which is needed with a privacy budget alone."""
+    """Read what is public of columns and labels, which serves a privacy budget or a local epsilon."""
     if path is None:
         return None, None
     if not budget:
         raise InputError(
-            "There is no privacy budget that public knowledge (public) could serve; give one, or leave it out.",
+            "There is no privacy budget or local epsilon that public knowledge (public) could serve; give one, or leave it out.",
             parameter="public",
         )
     data = read_file(path, "file of public knowledge")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fedonce.learners.pca import PCA
     from fedonce.learners.quantiles import Quantiles
     from fedonce.learners.random import Random
+    from fedonce.learners.signs import Signs
 
 __all__ = [
     "LEARNERS",
@@ -39,6 +40,7 @@ __all__ = [
     "Patches",
     "Quantiles",
     "Random",
+    "Signs",
     "configured",
     "make",
     "register",
@@ -58,6 +60,7 @@ _HOME = {
     "Patches": "patches",
     "Quantiles": "quantiles",
     "Random": "random",
+    "Signs": "signs",
 }
 
 

@@ -57,6 +57,7 @@ LEARNERS: Registry[Any, Facts] = Registry(
         "quantiles": _ours("quantiles:Quantiles", Facts(trains=False, exports=True, readable=True, on_steps=True)),
         "hinted": _ours("hinted:Hinted", Facts()),
         "random": _ours("random:Random", Facts(trains=False, private=True, exports=True)),
+        "signs": _ours("signs:Signs", Facts(trains=False, on_steps=True)),
     },
 )
 OURS = tuple(LEARNERS.built_in)

@@ -73,13 +73,13 @@ class Failure(Refusal):
             raise self(f"its 'noise' is {text!r}, not a scale")
         return float(text)
 
-    def local(self, header: dict[str, str]) -> tuple[str, float | None]:
-        """Read by which mechanism rows are told, and with which epsilon; empty and None: by none."""
+    def local(self, header: dict[str, str]) -> float | None:
+        """Read the epsilon of each row's answer; None: there is none."""
         text = header.get("local", "")
-        found = re.fullmatch(r"(privunit|subset) ([0-9]{1,2}\.[0-9]{1,17})", text)
-        if text and (found is None or not is_epsilon(float(found[2]))):
+        found = re.fullmatch(r"subset ([0-9]{1,2}\.[0-9]{1,17})", text)
+        if text and (found is None or not is_epsilon(float(found[1]))):
             raise self(f"it says of its rows {text[:40]!r}, which is no mechanism and epsilon that this program knows")
-        return ("", None) if found is None else (found[1], float(found[2]))
+        return None if found is None else float(found[1])
 
     def hints(self, header: dict[str, str]) -> str:
         """Read with which epsilon labels were hinted at, and which label; empty: none were."""

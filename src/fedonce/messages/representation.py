@@ -71,8 +71,8 @@ class Representation:
         How the values were made, and what the receiver should know about it (a dimension lowered, say).
     noise : float
         Scale of the Gaussian noise on each value, which was added after clipping a row's values to norm 1; 0: neither.
-    local_epsilon, mechanism
-        Epsilon with which each row is told, and how: "privunit" or "subset"; None and empty: no such guarantee.
+    local_epsilon : float or None
+        Epsilon of this message for each row, by subset selection (`fedonce.privacy.LocalEpsilon`); None: no such guarantee.
     spent : str or None
         What privacy was spent; None: no guarantee is given.
     hints : str
@@ -101,7 +101,6 @@ class Representation:
     note: str = ""
     spent: str | None = None
     local_epsilon: float | None = None
-    mechanism: str = ""
     hints: str = ""
 
     @classmethod
@@ -155,7 +154,7 @@ class Representation:
     @property
     def _local(self) -> str:
         """What the header says of a local epsilon; empty: there is none."""
-        return "" if self.local_epsilon is None else f"{self.mechanism} {float(self.local_epsilon)!r}"
+        return "" if self.local_epsilon is None else f"subset {float(self.local_epsilon)!r}"
 
     @property
     def payload_bytes(self) -> int:
@@ -295,7 +294,7 @@ def _decode(
         expect(tensors, "present", np.uint8, (ceil(n / 8),), fail)
         m = int(np.bitwise_count(tensors["present"]).sum())
     naming, forms = fail.naming(header)
-    mechanism, local_epsilon = fail.local(header)
+    local_epsilon = fail.local(header)
     check_ids(tensors.get("ids"), naming, m, n, fail)
     written = {name: tensors[name] for name in encoding.writes}
     codec = encoding.restore({name: tensors[name] for name in encoding.keeps}, d, fail)
@@ -321,7 +320,6 @@ def _decode(
         note=header["note"],
         spent=None if header["spent"] == "none" else header["spent"],
         local_epsilon=local_epsilon,
-        mechanism=mechanism,
         hints=fail.hints(header),
     )
 

@@ -1,4 +1,4 @@
-"""How a guest blurs what leaves of a row: not at all, by Gaussian noise, or by answers of a stated epsilon."""
+"""How a guest perturbs what leaves: not at all, by Gaussian noise, or by answers of a stated epsilon per row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from fedonce import learners
 from fedonce.errors import parameter_error
-from fedonce.learners import Auto, Cells, Learner
+from fedonce.learners import Auto, Learner, Signs
 from fedonce.messages.codecs import Codec
 from fedonce.messages.codecs.coded import coded_by
 from fedonce.messages.codecs.steps import Steps
@@ -23,21 +23,21 @@ from fedonce.training.loop import Rows
 Blur: TypeAlias = LocalNoise | LocalEpsilon
 
 _OWN_NOISE = "0 with local_epsilon, which has noise of its own"
-_ANYWHERE = "None with local_epsilon, whose answers lie anywhere; give dim"
-_UNPRICED = "None with local_epsilon, whose centre and radius are figures of private rows that no budget prices"
+_ANYWHERE = "None with local_epsilon, whose answers have a mark per cell; give dim"
+_APART = "None with local_epsilon: the encoder of a budget is learnt from rows, that of a local epsilon from none"
 _ALONE = {  # what each parameter must be beside a local epsilon
     "noise": _OWN_NOISE,
     "representation_noise": _OWN_NOISE,
     "bytes_per_row": _ANYWHERE,
     "bytes_total": _ANYWHERE,
-    "rounds": "0 with local_epsilon: in rounds a row's values leave the guest many times, and each costs epsilon",
-    "epsilon": _UNPRICED,
-    "purse": _UNPRICED,
+    "rounds": "0 with local_epsilon: in rounds the values of a row leave the guest many times, and each costs epsilon",
+    "epsilon": _APART,
+    "purse": _APART,
 }
 
 
 def check_local(owner: str, given: float | None, encoding: type[Codec], **others: object) -> None:
-    """Raise unless it is None, or an epsilon that rows can be told with and nothing is given that has no place beside it."""
+    """Raise unless it is None, or an epsilon for rows and nothing is given that has no place beside it."""
     if given is None:
         return
     if not is_epsilon(given):
@@ -54,65 +54,48 @@ def check_local(owner: str, given: float | None, encoding: type[Codec], **others
 def learner_for(
     learner: object, epochs: int | None, owner: str, bytes_per_row: float | None, local_epsilon: float | None, dim: int
 ) -> Learner:
-    """Return the guest's learner: with a local epsilon, "auto" and "cells" are at most `dim` cells, told by number."""
+    """Return the guest's learner: with a local epsilon, one that looks at no row."""
     made = learners.make(learner, epochs, owner, bytes_per_row)
-    if local_epsilon is None or not isinstance(made, Auto | Cells) or not isinstance(dim, int | np.integer):
-        return made  # a number of values that is none is refused with the other settings
-    if dim < 2:
+    if local_epsilon is None:
+        return made
+    if not isinstance(made, Auto | Signs):
+        wanted = '"auto" with local_epsilon: an encoder learnt from rows would disclose them beside the answers'
+        raise parameter_error(owner, "learner", wanted, made.name)
+    if isinstance(dim, int | np.integer) and dim < 2:  # what is no number is refused with the other settings
         raise parameter_error(owner, "dim", "2 or more with local_epsilon, for as many cells", dim)
-    cells = made if isinstance(made, Cells) else Cells()
-    return Cells(cells=min(cells.cells, int(dim)), least=cells.least, centres=False)
+    return Signs()
 
 
-def before_learning(noise: float, local_epsilon: float | None) -> Blur | None:
-    """Return how a guest will blur, not yet fitted to its rows."""
+def fitted(noise: float, local_epsilon: float | None, learner: Learner, values: Rows, key: bytes | None) -> Blur | None:
+    """Return how a guest perturbs values; Gaussian noise is fitted to those of its training rows."""
     if local_epsilon is not None:
-        return LocalEpsilon(float(local_epsilon))
-    return LocalNoise(float(noise)) if noise else None
-
-
-def fitted(blur: Blur | None, learner: Learner, values: Rows, key: bytes | None) -> Blur | None:
-    """Return how a guest blurs, fitted to the values of its training rows."""
-    if blur is None:
+        assert learner.steps is not None
+        cells = int(learner.steps.levels[0]) + 1
+        return LocalEpsilon(float(local_epsilon), cells, key or secrets.token_bytes(KEY_BYTES))
+    if not noise:
         return None
-    if isinstance(blur, LocalNoise):
-        noise = LocalNoise(blur.scale, key=key)
-        noise.fit(values)
-        return noise
-    answers = LocalEpsilon(blur.epsilon, key=key or secrets.token_bytes(KEY_BYTES))
-    answers.fit(values, _few(learner.steps))
-    return answers
+    made = LocalNoise(float(noise), key=key)
+    made.fit(values)
+    return made
 
 
-def _few(steps: Steps | None) -> int:
-    """Return of how many things a learner's values are the numbers; 0: they are no such numbers."""
-    if steps is None or steps.low.tolist() != [0] or steps.step.tolist() != [1]:
-        return 0
-    return max(int(steps.levels[0]) + 1, 2)  # of one thing nothing can be told, and an answer needs two
-
-
-def codec(blur: LocalEpsilon, encoding: type[Codec], dim: int) -> Codec:
-    """Return the codec for answers, whose range follows from epsilon alone."""
-    if not blur.few:
-        return writing.public(encoding, blur.bound, dim)
+def codec(blur: LocalEpsilon) -> Codec:
+    """Return the codec for answers: a mark per cell, at one of two levels."""
     outside, inside = blur.marks
-    low, step = np.full(dim, outside, np.float32), np.full(dim, inside - outside, np.float32)
-    return coded_by(Steps(low, step, np.ones(dim, np.uint16)))
+    low, step = np.full(blur.cells, outside, np.float32), np.full(blur.cells, inside - outside, np.float32)
+    return coded_by(Steps(low, step, np.ones(blur.cells, np.uint16)))
 
 
 def stated(blur: Blur | None) -> dict[str, Any]:
     """Return what a message says of it: entries of `Representation`."""
     if isinstance(blur, LocalEpsilon):
-        return {"local_epsilon": blur.epsilon, "mechanism": blur.mechanism}
+        return {"local_epsilon": blur.epsilon}
     return {"noise": 0.0 if blur is None else blur.scale}
 
 
-def blurred(blur: Blur, values: Rows, rows: Rows, ids: Ids | None, model: str) -> Rows:
-    """Return the values to be sent; a guest that has a key gives the same row the same noise each time."""
-    if blur.key is None or (ids is None and isinstance(blur, LocalNoise)):
-        return blur.blur(values)
-    # Without ids a row is known by its place: by its content alone, rows that are alike would be seen to be.
-    names = [f"row {place}" for place in range(len(values))] if ids is None else list(ids)
-    known = [f"{model} {name}".encode("utf-8", "surrogatepass") for name in names]
-    # Of the prepared rows, which depend on nothing but the row itself: the last bit of values depends on the rows beside it.
-    return blur.blur(values, known, [row.tobytes() for row in np.ascontiguousarray(rows)])
+def perturbed(blur: Blur, values: Rows, ids: Ids | None, encoder: str) -> Rows:
+    """Return the values to be sent."""
+    rows = None if ids is None else list(map(str, ids))
+    if isinstance(blur, LocalEpsilon):
+        return blur.answers(values, rows, encoder)
+    return blur.noisy(values, rows, encoder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fedonce.data.preparation import Public
@@ -14,14 +16,18 @@ from fedonce.privacy.budget import Purse
 NOISE_LIMIT = 1e6
 
 
-def public_of(purse: Purse | None, public: Public | None) -> Public | None:
-    """Return what is public of a party's columns; without a budget, nothing is needed."""
+def public_of(purse: Purse | None, public: Public | None, local_epsilon: float | None = None) -> Public | None:
+    """Return what is public of a party's columns; None: its rows say how they are prepared."""
+    if local_epsilon is not None:
+        return replace(public or Public(), hashes=True)
     return None if purse is None else public or Public()
 
 
-def check_purse(owner: str, name: str, purse: Purse | None, public: Public | None) -> None:
+def check_purse(
+    owner: str, name: str, purse: Purse | None, public: Public | None, local_epsilon: float | None = None
+) -> None:
     """Raise where what belongs to a privacy budget does not fit together."""
-    if purse is None and public is not None:
+    if purse is None and public is not None and local_epsilon is None:
         raise parameter_error(owner, "purse", "given with 'public': without one nothing would be private", purse)
     if purse is not None and purse.party != name:
         raise parameter_error(owner, "purse", f"that of party {name!r}", purse.party)

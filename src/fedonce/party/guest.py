@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +32,7 @@ from fedonce.party.protecting import check_protect, protected, stated
 from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
+from fedonce.privacy.local_epsilon import disclosed
 from fedonce.rows.ids import Ids, Naming
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows, apply, pick_device
@@ -66,7 +69,7 @@ class Guest(GuestAttributes):
     purse : Purse, optional
         What it may spend of a privacy budget; its learner then learns privately. None: no budget, and no guarantee.
     public : Public, optional
-        With a budget: bounds and categories of its columns.
+        With a budget or a local epsilon: bounds and categories of its columns.
     naming : Naming, optional
         Where its tables have ids: how messages name rows without an agreed order. None: by hashes without a key, and a warning.
     reading : Reading, optional
@@ -75,7 +78,8 @@ class Guest(GuestAttributes):
         Bytes that a row's values may take in the message of the training, on average: how many of the `dim` values are sent,
         and how finely each is rounded, is then chosen by what they are worth.
     local_epsilon : float, optional
-        Epsilon with which each row is told, pure and whatever the row is (`fedonce.privacy.LocalEpsilon`).
+        Epsilon of what is disclosed of each row (`fedonce.privacy.LocalEpsilon`). The encoder then looks at no row, and columns
+        of numbers need `public` bounds.
     protect : str, optional
         "cells:20": 20 training rows or more share a message, which is a number in an order by chance (docs/leakage.md).
 
@@ -150,9 +154,9 @@ class Guest(GuestAttributes):
             raise ValueError("its noise must be a number per value")
         row = saving.one_row(self.preparation, weights)
         values = self.values(row)
-        blurred = values if self.noise is None else self.noise.blur(values)
-        self.adopt(replace(self.state, codec=saving_guest.codec(self.settings, weights, blurred.shape[1])))
-        self.message(self._laid_out(row, values) if self.noise is None else blurred, None)
+        perturbed = values if self.noise is None else blurring.perturbed(self.noise, values, None, self.encoder)
+        self.adopt(replace(self.state, codec=saving_guest.codec(self.settings, weights, perturbed.shape[1])))
+        self.message(self._laid_out(row, values) if self.noise is None else perturbed, None)
 
     def learn(
         self,
@@ -166,11 +170,12 @@ class Guest(GuestAttributes):
     ) -> Representation:
         """Learn from the guest's training rows, without labels, and return the message for the host.
 
-        `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order. Where the table has ids,
-        `agreed` is what an alignment found: all rows serve the learning, and the agreed ones are sent. Without it all are.
-        `progress` is told how far the learning is; where it has a folder, a learning that was killed goes on from there.
-        `naming` says how this message names rows; None: as the guest was made. With `noise_key`, a secret of a guest that blurs
-        its values, each row that has an id gets the same noise each time. `hints` are what the host has published of its labels.
+        `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order. Where the table has
+        ids, `agreed` is what an alignment found: all rows serve the learning, and the agreed ones are sent. Without it all
+        are. `progress` is told how far the learning is; where it has a folder, a learning that was killed goes on from there.
+        `naming` says how this message names rows; None: as the guest was made. With `noise_key`, a secret of a guest that
+        perturbs its values, each row that has an id gets the same noise each time. `hints` are what the host has published of
+        its labels.
         """
         own, naming = Table.of(table), naming or self.naming
         if not own.n_rows:
@@ -190,20 +195,20 @@ class Guest(GuestAttributes):
                 learner.fit_private(rows, self.dim, rng, device, self.purse, **watched)
             used = naming_used(naming, self.learnt_naming)
             stated, learner = "" if hints is None else hints.stated, kept(learner, self.settings.learner)
-            self.adopt(GuestState(learner, preparation, history=history, learnt_naming=used, hints=stated))
+            before = self.state.answered
+            self.adopt(GuestState(learner, preparation, None, None, None, history, used, stated, before))
             values = self._fit_codec(rows, own.ids, noise_key)
-            return sending.addressed(self, own, values, mask, agreed, naming)
+            return self._counted(own, sending.addressed(self, own, values, mask, agreed, naming))
 
     def _fit_codec(self, rows: Rows, ids: Ids | None, noise_key: bytes | None) -> Rows:
         """Fit noise and codec to the values of prepared rows, and return the values to be sent."""
         values = self.values(rows)
-        unfitted = blurring.before_learning(self.settings.noise, self.settings.local_epsilon)
-        noise = blurring.fitted(unfitted, self.learner, values, noise_key)
+        noise = blurring.fitted(self.settings.noise, self.settings.local_epsilon, self.learner, values, noise_key)
+        self.adopt(replace(self.state, noise=noise))
         if noise is not None:
-            self.adopt(replace(self.state, noise=noise))
-            values = blurring.blurred(noise, values, rows, ids, self.model)
+            values = blurring.perturbed(noise, values, ids, self.encoder)
         if isinstance(noise, LocalEpsilon):
-            codec = blurring.codec(noise, self.encoding, values.shape[1])
+            codec = blurring.codec(noise)
         elif self.purse is not None and np.isfinite(self.bound):
             codec = writing.public(self.encoding, self.bound, values.shape[1])
         else:
@@ -230,15 +235,32 @@ class Guest(GuestAttributes):
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
         own = Table.of(table)
         mask = held_rows(self.name, own.n_rows, present)
-        rows = self.preparation.transform(own)
-        noise = self.noise if self.noise is None or noise_key is None else replace(self.noise, key=noise_key)
+        values = self.outgoing(own, noise_key)
+        return self._counted(own, sending.addressed(self, own, values, mask, agreed, naming or self.naming))
+
+    def outgoing(self, table: Table, noise_key: bytes | None = None) -> Rows:
+        """Return what would be sent of a table's rows, in their order, as the codec takes it."""
+        rows = self.preparation.transform(table)
         values = self.values(rows)
-        values = (
+        noise = self.noise if self.noise is None or noise_key is None else replace(self.noise, key=noise_key)
+        return (
             self._laid_out(rows, values)
             if noise is None
-            else blurring.blurred(noise, values, rows, own.ids, self.model)
+            else blurring.perturbed(noise, values, table.ids, self.encoder)
         )
-        return sending.addressed(self, own, values, mask, agreed, naming or self.naming)
+
+    def answered(self, table: Table) -> tuple[list[str], list[bytes], str]:
+        """Return, of a guest with a local epsilon, a table's ids, what is disclosed of each row, and what its answers are for."""
+        assert isinstance(self.noise, LocalEpsilon)
+        assert table.ids is not None
+        cells = self.values(self.preparation.transform(table))[:, 0].astype(np.intp)
+        return list(map(str, table.ids)), disclosed(cells), self.noise.purpose(self.encoder)
+
+    def _counted(self, table: Table, message: Representation) -> Representation:
+        """Count a message about rows without ids: with a local epsilon its answers are new ones."""
+        if table.ids is None and self.local_epsilon is not None:
+            self.adopt(replace(self.state, answered=self.state.answered + 1))
+        return message
 
     def values(self, rows: Rows) -> Rows:
         """Let the learner, which may be the user's own, transform prepared rows, and check what it gives."""
@@ -278,8 +300,18 @@ class Guest(GuestAttributes):
             tensors |= {
                 f"tuned.{name}": value.cpu().numpy() for name, value in self.fine_tuning.network.state_dict().items()
             }
-        digest = checksum("model", {}, tensors)[:16]
-        return self.noise.named(digest) if isinstance(self.noise, LocalEpsilon) else digest
+        return checksum("model", {}, tensors)[:16]
+
+    @property
+    def encoder(self) -> str:
+        """Digest of how columns become values: preparation and model."""
+        prepared = json.dumps(self.preparation.to_json(), sort_keys=True)
+        return hashlib.sha256(f"{self.model}\n{prepared}".encode()).hexdigest()
+
+    @property
+    def disclosed_epsilon(self) -> float | None:
+        """What a row may have cost so far: epsilon once for its id as long as its cell stays, and per message without ids."""
+        return None if self.local_epsilon is None else self.local_epsilon * max(self.state.answered, 1)
 
     def message(self, values: Rows, present: NDArray[np.bool_] | None, **rows: Any) -> Representation:
         """Put values into a message, written by the codec that was frozen when the guest learnt."""

@@ -49,7 +49,7 @@ class GuestSettings:
     def __post_init__(self) -> None:
         check_party("Guest", self.name, self.random_state, self.run)
         check_noise("Guest", "noise", self.noise)
-        check_purse("Guest", self.name, self.purse, self.public)
+        check_purse("Guest", self.name, self.purse, self.public, self.local_epsilon)
         others = {"noise": self.noise, "bytes_per_row": self.bytes_per_row, "purse": self.purse is not None}
         blurring.check_local("Guest", self.local_epsilon, self.encoding, **others)
         if self.purse is not None and self.noise:
@@ -71,7 +71,7 @@ class GuestState:
     learner, preparation
         Those that were fitted to its training rows.
     noise : LocalNoise, LocalEpsilon or None
-        Where it blurs its values: how, by its training rows.
+        How it perturbs its values.
     codec : Codec or None
         How its values are written; None: it has not learnt.
     fine_tuning : FineTuning or None
@@ -82,6 +82,8 @@ class GuestState:
         How it named rows when it learnt; without the secret.
     hints : str
         With which epsilon labels were hinted at when it learnt, and which label; empty: none were.
+    answered : int
+        With a local epsilon: how many messages there were about rows without ids, each of which costs epsilon again.
     """
 
     learner: Learner
@@ -92,17 +94,17 @@ class GuestState:
     history: Sequence[Epoch] = ()
     learnt_naming: NamingUsed | None = None
     hints: str = ""
+    answered: int = 0
 
     @classmethod
     def before_learning(cls, settings: GuestSettings) -> GuestState:
         """Return the state of a guest that has learnt nothing."""
-        public = public_of(settings.purse, settings.public)
+        public = public_of(settings.purse, settings.public, settings.local_epsilon)
         return cls(
             copy.deepcopy(settings.learner),
             Preparation(
                 settings.name, settings.shape, settings.learner.embeddings, public, coding=settings.learner.coding
             ),
-            blurring.before_learning(settings.noise, settings.local_epsilon),
             learnt_naming=naming_used(settings.naming, None),
         )
 
@@ -174,6 +176,16 @@ class GuestAttributes(ReadOnly):
         return self._settings.purse
 
     @property
+    def perturbs(self) -> bool:
+        """Whether its values leave with noise or as answers of a local epsilon."""
+        return bool(self._settings.noise) or self._settings.local_epsilon is not None
+
+    @property
+    def local_epsilon(self) -> float | None:
+        """Epsilon of what is disclosed of each row."""
+        return self._settings.local_epsilon
+
+    @property
     def naming(self) -> Naming | None:
         """How its messages name rows, unless a call says otherwise."""
         return self._settings.naming
@@ -195,7 +207,7 @@ class GuestAttributes(ReadOnly):
 
     @property
     def noise(self) -> blurring.Blur | None:
-        """How it blurs its values."""
+        """How it perturbs its values."""
         return self._state.noise
 
     @property

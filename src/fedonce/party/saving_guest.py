@@ -15,8 +15,8 @@ from fedonce.data.preparation import Preparation
 from fedonce.data.schema import Reading
 from fedonce.errors import InputError
 from fedonce.learners import LEARNERS, Learner
-from fedonce.learners.cells import MOST_CELLS
 from fedonce.learners.hinted import Hinted
+from fedonce.learners.signs import MOST_DIRECTIONS
 from fedonce.messages import codecs
 from fedonce.messages.codecs import Codec
 from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
@@ -62,6 +62,8 @@ def content(guest: GuestSettings, state: GuestState, leaving: Mapping[str, bytes
         settings["hints"] = state.hints
     if isinstance(state.learner, Hinted) and not isinstance(guest.learner, Hinted):
         settings["asked_for_hints"] = False  # its learner was put beside hints, as there were some
+    if state.answered:
+        settings["answered"] = state.answered
     if guest.bytes_per_row is not None:
         settings["bytes_per_row"] = float(guest.bytes_per_row)
     weights = _weights(state, state.codec)
@@ -73,9 +75,9 @@ def _weights(state: GuestState, codec: Codec) -> Tensors:
     # After rounds from a random start, which stand alone, the learner may never have learnt.
     weights = {} if tuned is not None and tuned.alone else _named("learner.", state.learner.state())
     weights |= NO_SCALE | _named("scale.", codec.state())
-    if state.noise is not None and state.noise.centre is not None:
+    if isinstance(state.noise, LocalNoise) and state.noise.centre is not None:
         weights["noise.centre"] = state.noise.centre
-    if isinstance(state.noise, LocalEpsilon) and state.noise.key is not None:
+    if isinstance(state.noise, LocalEpsilon):
         weights["noise.key"] = np.frombuffer(state.noise.key, np.uint8)
     if tuned is not None and tuned.network is not None:
         weights |= _named("tuned.", {name: value.cpu() for name, value in tuned.network.state_dict().items()})
@@ -127,7 +129,15 @@ def parts(stored: Stored) -> tuple[GuestSettings, GuestState]:
         fine_tuning=_fine_tuning(settings["tuned"], preparation, guest.dim, weights),
         learnt_naming=None if naming is None else (naming["form"], tuple(naming["forms"])),
         hints=_hints(settings.get("hints", "")),
+        answered=_answered(settings.get("answered", 0)),
     )
+
+
+def _answered(count: object) -> int:
+    """Return how many messages there were about rows without ids."""
+    if type(count) is not int or count < 0:
+        raise ValueError("its number of answers is none")
+    return count
 
 
 def _hints(text: object) -> str:
@@ -139,21 +149,20 @@ def _hints(text: object) -> str:
 
 def _blur_settings(blur: Blur | None) -> dict[str, Any] | None:
     if isinstance(blur, LocalEpsilon):
-        return {"epsilon": blur.epsilon, "few": blur.few, "radius": blur.radius}
+        return {"epsilon": blur.epsilon, "cells": blur.cells}
     return None if blur is None else {"scale": blur.scale, "radius": blur.radius}
 
 
 def _blur(content: Mapping[str, Any], weights: Tensors) -> Blur:
-    """Return how the guest blurs; a key for answers is kept with the model, as another would answer anew."""
-    centre, radius = weights["noise.centre"], content["radius"]
+    """Return how the guest perturbs values; a key for answers is kept with the model, as another would give other answers."""
     if "epsilon" not in content:
-        return LocalNoise(content["scale"], centre, radius)
-    key, few = weights["noise.key"], content["few"]
-    if key.dtype != np.uint8 or key.shape != (KEY_BYTES,) or centre.dtype != np.float32:
-        raise ValueError("its key must be bytes, and its centre numbers")
-    if type(few) is not int or not (few == 0 or 2 <= few <= MOST_CELLS + 1):
-        raise ValueError("its answers are of a number of values that there cannot be")
-    return LocalEpsilon(content["epsilon"], centre, radius, few, key.tobytes())
+        return LocalNoise(content["scale"], weights["noise.centre"], content["radius"])
+    key, cells = weights["noise.key"], content["cells"]
+    if key.dtype != np.uint8 or key.shape != (KEY_BYTES,):
+        raise ValueError("its key must be bytes")
+    if type(cells) is not int or not 2 <= cells <= 2**MOST_DIRECTIONS:
+        raise ValueError("its answers are of a number of cells that there cannot be")
+    return LocalEpsilon(content["epsilon"], cells, key.tobytes())
 
 
 def _naming(content: Mapping[str, Any]) -> Naming | None:

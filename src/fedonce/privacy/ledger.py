@@ -131,14 +131,20 @@ class Ledger:
 
 
 def local(
-    epsilons: Mapping[str, float | None], hinted: tuple[str, str, float] | None = None, claimed_by: Sequence[str] = ()
+    epsilons: Mapping[str, tuple[float, int]],
+    hinted: tuple[str, str, float] | None = None,
+    claimed_by: Sequence[str] = (),
 ) -> Ledger | None:
-    """Return the ledger of parties that tell each row with an epsilon of its own; None: none does. What is pure has delta 0.
+    """Return the ledger of parties that answer for each row with an epsilon; None: none does. What is pure has delta 0.
 
-    `hinted` is who hinted at which label, with which epsilon; an infinite one is of a label that travels as it is. Where it is
-    known from guests' messages alone, `claimed_by` are these guests.
+    `epsilons` are by party that of an answer, and how many independent answers a row may have had: messages about rows
+    without ids. `hinted` is who hinted at which label, with which epsilon; an infinite one is of a label that travels as it
+    is. Where it is known from guests' messages alone, `claimed_by` are these guests.
     """
-    lines = [Entry(party, LOCAL, Local(epsilon)) for party, epsilon in epsilons.items() if epsilon is not None]
+    lines = [
+        Entry(party, LOCAL + (f", {count} messages" if count > 1 else ""), Local(count * epsilon))
+        for party, (epsilon, count) in epsilons.items()
+    ]
     if hinted is not None:
         party, label, epsilon = hinted
         what = HINTS.format(label=label) + ("" if isfinite(epsilon) else ", as it is")

@@ -169,13 +169,16 @@ def with_fields(privacy: Privacy | None, changes: Mapping[str, Any], owner: str)
     return replace(_own(privacy, owner), **changes) if changes else privacy
 
 
-def resolve(privacy: Privacy | None, short: Mapping[str, Any], owner: str) -> Privacy:
-    """Return the whole of what an estimator was given, in `privacy` and in short forms, checked."""
+def resolve(privacy: Privacy | None, short: Mapping[str, Any], owner: str, local: bool = False) -> Privacy:
+    """Return the whole of what an estimator was given, in `privacy` and in short forms, checked.
+
+    `local`: guests answer with a local epsilon, which needs bounds and categories too.
+    """
     own = _own(privacy, owner)
     accountants.check(short["accountant"], short["division"], owner)
     if own.epsilon is None and short["epsilon"] is None:
-        _refuse_without_epsilon(short, owner)
-        _refuse_without_epsilon(vars(own), "Privacy")
+        _refuse_without_epsilon(short, owner, local)
+        _refuse_without_epsilon(vars(own), "Privacy", local)
     _check(short, owner)
     return with_short_forms(own, short, owner)
 
@@ -209,9 +212,9 @@ def _check(given: Mapping[str, Any], owner: str) -> None:
         raise parameter_error(owner, "categories", "a dict of columns to lists of values", given["categories"])
 
 
-def _refuse_without_epsilon(given: Mapping[str, Any], owner: str) -> None:
+def _refuse_without_epsilon(given: Mapping[str, Any], owner: str, local: bool) -> None:
     for name in NEED_EPSILON:
-        if given.get(name) is not None:
+        if given.get(name) is not None and not (local and name in ("bounds", "categories")):
             wanted = "left out without epsilon: there is no privacy budget that it could belong to"
             raise parameter_error(owner, name, wanted, given[name])
 

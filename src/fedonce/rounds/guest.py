@@ -59,7 +59,7 @@ class GuestSide:
         self.rng = party_generator(guest.random_state, f"{guest.name}\nrounds")
         self.device, self.dtype = pick_device(guest.device), torch.get_default_dtype()
         cold = rounds.start == "random"
-        if guest.noise is not None:
+        if guest.perturbs:
             raise InputError(
                 f"Party {guest.name!r} blurs what it sends, and takes part in no rounds: a row's values would leave it many "
                 "times, and noise averages out. Make the guest with noise=0, or leave rounds out."

@@ -6,12 +6,12 @@ import pytest
 from fedonce.assess import audit
 from fedonce.assess.audit import answers, measures
 from fedonce.party import hinting
-from fedonce.privacy import privunit, response, subset
+from fedonce.privacy import keyed, response, subset
 from tests.assess.audit.weakened import rows
 
 DRAWS = {
-    "subset": (subset, "best", answers.subset_answers),
-    "privunit": (privunit, "best", answers.vector_answers),
+    "local epsilon": (subset, "best", answers.local_answers),
+    "without ids": (subset, "best", answers.local_answers_once),
     "hints": (response, "keep_of", answers.hint_answers),
 }
 
@@ -50,6 +50,19 @@ def test_hints_that_are_drawn_again_each_time_are_found(monkeypatch):
     assert found.found > 2.2
 
 
+def test_local_answers_that_are_drawn_again_each_time_are_found(monkeypatch):
+    honest, calls = keyed.uniforms, []
+
+    def forgetful(secret, *what):
+        calls.append(1)
+        return honest(secret + len(calls).to_bytes(4), *what)
+
+    monkeypatch.setattr(keyed, "uniforms", forgetful)
+    found = measures.answers("local epsilon", answers.local_answers, 2.0)
+    assert not found.passed
+    assert found.found > 4
+
+
 def test_an_encoder_that_has_seen_labels_better_than_hinted_is_found(monkeypatch):
     honest = answers.publish
     monkeypatch.setattr(
@@ -61,5 +74,5 @@ def test_an_encoder_that_has_seen_labels_better_than_hinted_is_found(monkeypatch
 
 
 def test_fresh_secrets_give_fresh_answers():
-    first, second = (answers.subset_answers(2.0)[1] for _ in range(2))
+    first, second = (answers.local_answers(2.0)[1] for _ in range(2))
     assert np.mean(first == second) < 0.95

@@ -1,4 +1,4 @@
-"""The mechanisms that answer for each row, put to the test of `measures.answers`: local epsilon's two, and hints.
+"""The mechanisms that answer for each row, put to the test of `measures.answers`: local epsilon and hints.
 
 Each function is given an epsilon, asks its mechanism about many rows with a fresh secret, and returns the rows' true values and
 the values that each answer speaks for.
@@ -21,15 +21,15 @@ from fedonce.learners import Hinted
 from fedonce.messages.hints import LEAST_EPSILON
 from fedonce.party import Guest
 from fedonce.party.hinting import KEY_BYTES, Hinting, hints_of, publish
-from fedonce.privacy import keyed, privunit, subset
-from fedonce.privacy.noise import normals_from
+from fedonce.privacy import local_epsilon
+from fedonce.privacy.local_epsilon import LocalEpsilon
 from fedonce.rows.ids import Naming
 from fedonce.training.loop import Rows
 
 ROWS = 50_000  # that a mechanism is asked about
 HINTED = 20_000  # labels that are hinted at
-VALUES, DIM, CLASSES = 20, 9, 10  # cells, coordinates, classes
-ASKED = 3  # times that hints are asked for
+CELLS, CLASSES = 16, 10
+ASKED = 3  # times that a row is asked about
 
 
 def check_answers(rows: Rows, epsilon: float, seed: int = 0) -> list[Measured]:
@@ -46,8 +46,8 @@ def check_answers(rows: Rows, epsilon: float, seed: int = 0) -> list[Measured]:
     """
     hinted = max(epsilon, LEAST_EPSILON)
     return [
-        measures.answers("local epsilon, subset selection", subset_answers, epsilon, seed),
-        measures.answers("local epsilon, PrivUnit", vector_answers, epsilon, seed),
+        measures.answers(f"local epsilon, asked for {ASKED} times", local_answers, epsilon, seed),
+        measures.answers("local epsilon, rows without ids", local_answers_once, epsilon, seed),
         measures.answers(f"hints, asked for {ASKED} times", hint_answers, hinted, seed),
         measures.guesses(
             "hints, by an encoder trained on them", lambda own: encoder_guesses(rows, own, seed), hinted, CLASSES
@@ -55,24 +55,20 @@ def check_answers(rows: Rows, epsilon: float, seed: int = 0) -> list[Measured]:
     ]
 
 
-def subset_answers(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return values drawn evenly, and the sets that are sent of them."""
-    truth = _truth(VALUES, ROWS)
-    marks = subset.best(VALUES, epsilon).answers(truth, _uniforms(truth, 1 + VALUES))
-    return truth, marks > 0
+def local_answers(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return cells drawn evenly, and the cells that all answers about a row speak for when it is asked about several times."""
+    truth = _truth(CELLS, ROWS)
+    made = LocalEpsilon(epsilon, CELLS, secrets.token_bytes(local_epsilon.KEY_BYTES))
+    names = [f"row {row}" for row in range(ROWS)]
+    marks = [made.answers(truth[:, None].astype(np.float32), names, "audit") for _ in range(ASKED)]
+    return truth, np.all([each > 0 for each in marks], axis=0)
 
 
-def vector_answers(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
-    """Return which of two opposite vectors each row is, and in whose cap its answer lies."""
-    made = privunit.best(DIM, epsilon)
-    truth = _truth(2, ROWS)
-    direction = np.random.default_rng().standard_normal(DIM)
-    direction /= np.linalg.norm(direction)
-    uniforms = _uniforms(truth, 1 + DIM + DIM % 2)
-    units = np.where(truth[:, None] == 0, direction, -direction)
-    along = made.answers(units, uniforms[:, 0], normals_from(uniforms[:, 1:])[:, :DIM]) @ direction
-    edge = privunit.best(DIM, epsilon).gamma - 1e-12
-    return truth, np.stack([along >= edge, -along >= edge], axis=1)
+def local_answers_once(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
+    """Return cells drawn evenly, and the cells that an answer speaks for, where rows have no ids."""
+    truth = _truth(CELLS, ROWS)
+    made = LocalEpsilon(epsilon, CELLS, secrets.token_bytes(local_epsilon.KEY_BYTES))
+    return truth, made.answers(truth[:, None].astype(np.float32), None, "audit") > 0
 
 
 def hint_answers(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
@@ -104,9 +100,3 @@ def encoder_guesses(rows: Rows, epsilon: float, seed: int = 0) -> NDArray[np.boo
 
 def _truth(values: int, rows: int) -> Ints:
     return np.random.default_rng().integers(0, values, rows)
-
-
-def _uniforms(truth: Ints, count: int) -> NDArray[np.float64]:
-    """Return keyed randomness with a fresh secret, as answers are drawn."""
-    rows = (str(row) for row in range(len(truth)))
-    return keyed.uniforms(secrets.token_bytes(32), "audit", rows, (value.tobytes() for value in truth), count)

@@ -115,7 +115,7 @@ class CategoryStep:
     @staticmethod
     def _write_hashed(column: NDArray[np.object_], counts: dict[str, int], out: NDArray[np.float32]) -> None:
         """Two signed hash columns per value, so that few pairs of values share both, and the logarithm of its count."""
-        most = np.log1p(max(counts.values()))
+        most = np.log1p(max(counts.values(), default=1))
         common = {count: np.log1p(count) / most for count in {0, *counts.values()}}
         rows = BLOCK // (HASHED_WIDTH + 1)
         for start in range(0, len(column), rows):
@@ -144,7 +144,7 @@ class CategoryStep:
         if not stored.given("counts"):
             return cls({value: position for position, value in enumerate(values)}, None, codes, warns)
         counts = stored.integers("counts", 1)
-        stored.check("counts", len(counts) == len(values) > 0 and not codes)
+        stored.check("counts", len(counts) == len(values) and not codes)
         return cls({}, dict(zip(values, counts, strict=True)), codes, warns)
 
 

@@ -111,12 +111,17 @@ class Preparation:
                     f"{{{name!r}: (first, last)}}, or make it text."
                 )
             if kind == "category" or name in public.categories:
-                steps.append(CategoryStep.of(public.categories.get(name), name, self.party))
+                known = public.categories.get(name)
+                hashed = known is None and public.hashes
+                steps.append(CategoryStep({}, {}) if hashed else CategoryStep.of(known, name, self.party))
             elif kind == "date":
                 pair, timed = public.of_dates(name, position, self.party)
                 steps.append(DateStep(BoundedStep.of([pair], (name,), self.party), timed))
             else:
-                steps.append(BoundedStep.of([public.of(name, position, self.party)], (name,), self.party))
+                by_name = public.bounds is None or isinstance(public.bounds, Mapping)
+                yes_no = kind == "boolean" and by_name and not bounded
+                pair = (0.0, 1.0) if yes_no else public.of(name, position, self.party)
+                steps.append(BoundedStep.of([pair], (name,), self.party))
         return steps
 
     def check_embeddings(self, n_columns: int) -> None:

@@ -29,10 +29,13 @@ class Public:
         the bound.
     categories : dict
         Columns of text to the list of values that they can have.
+    hashes : bool
+        Whether columns of text that have no such list are hashed; otherwise each needs one.
     """
 
     bounds: Bounds = None
     categories: Mapping[Hashable, Sequence[Any]] = field(default_factory=dict)
+    hashes: bool = False
 
     def of(self, name: Hashable, position: int, party: str) -> tuple[float, float]:
         """Return the bounds of one column."""
@@ -67,8 +70,9 @@ class Public:
             found = found[position] if position < len(found) else None
         if found is None:
             raise InputError(
-                f"Column {name!r} of party {party!r} has no bounds. With a privacy budget nothing may be read off the rows: say "
-                "between which values the column lies, by what is known of it, with bounds=(low, high) or a dict of columns.",
+                f"Column {name!r} of party {party!r} has no bounds. With a privacy budget or a local epsilon nothing may be "
+                "read off the rows: say between which values the column lies, by what is known of it, with bounds=(low, high) or "
+                "a dict of columns.",
                 parameter="public",
             )
         return found

@@ -17,6 +17,7 @@ from typing import Any
 
 from fedonce.errors import FederationError, InputError
 from fedonce.federation import allowance
+from fedonce.federation.disclosures import Book
 from fedonce.federation.flare.kits import Kit
 from fedonce.federation.flare.sessions import close_session as close_session
 from fedonce.federation.flare.sessions import listens, silenced
@@ -196,7 +197,8 @@ def _allowance(kit: Kit) -> dict[str, Any] | None:
     if not kit.tables.is_file():
         return None
     policy = Policy.read(GuestTables.from_file(kit.tables).policy or kit.policy)
-    return allowance.as_json(policy, Record(kit.path / ANSWERS).look())
+    answers = kit.path / ANSWERS
+    return allowance.as_json(policy, Record(answers).look(), Book(answers).worst())
 
 
 @contextmanager
