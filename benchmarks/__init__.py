@@ -12,7 +12,6 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
     "audit_power.py": (
         "weakens each mechanism behind the back of plan and ledger, and runs the audit's test of it",
         (
-            "fedonce.assess.audit",
             "fedonce.assess.audit.answers",
             "fedonce.assess.audit.measures",
             "fedonce.assess.audit_report",
