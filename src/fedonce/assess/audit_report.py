@@ -24,9 +24,9 @@ from fedonce.estimators import FedOnceClassifier
 from fedonce.hostmodels import Examples, NetworkModel
 from fedonce.hostmodels.recipe import PRIVATE_CLASSES
 from fedonce.learners import NAT, PCA, Autoencoder, Hinted, Random
-from fedonce.messages.hints import LEAST_EPSILON
+from fedonce.messages.hints import LEAST_EPSILON, Hinting
 from fedonce.party import Guest
-from fedonce.party.hinting import KEY_BYTES, Hinting, hints_of, publish
+from fedonce.party.hinting import KEY_BYTES, hints_of, publish
 from fedonce.privacy.budget import Purse, calibrate
 from fedonce.privacy.noise import SecretRandom
 from fedonce.report import page, pictures
@@ -162,7 +162,8 @@ def _asked_again(epsilon: float) -> audit_hints.Guess:
     def guess(labels: NDArray[np.intp]) -> NDArray[np.intp]:
         ids, key = np.array([f"row {row}" for row in range(len(labels))], dtype=object), secrets.token_bytes(KEY_BYTES)
         naming, classes = Naming("plain"), np.unique(labels)
-        files = [publish(labels, Hinting(epsilon), ids=ids, naming=naming, key=key, public=classes) for _ in range(3)]
+        hinting = Hinting(epsilon, classes=classes.tolist())
+        files = [publish(labels, hinting, ids=ids, naming=naming, key=key) for _ in range(3)]
         counts = np.zeros((len(labels), len(classes)))
         rows = Table(("none",), True, columns=(np.zeros(len(labels)),), ids=ids)
         for each in files:
