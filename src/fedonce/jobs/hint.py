@@ -39,7 +39,17 @@ GUESSABLE = (
 
 @dataclass(frozen=True)
 class HintReport:
-    """What was published: the hints as they are in the file, the file, and what the record says of them."""
+    """What was published.
+
+    Attributes
+    ----------
+    leaving : Sealed
+        The hints, as they are in the file.
+    path : path
+        The file.
+    publication : Publication
+        What the record says of them.
+    """
 
     leaving: Sealed[Hints]
     path: Path
