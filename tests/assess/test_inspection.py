@@ -304,4 +304,4 @@ def test_a_message_made_with_hints_says_so(message, tmp_path):
     assert inspect(replace(message, hints="2.0 repaid").to_file(path))["hints"].startswith(
         "made with hints at 'repaid', label epsilon 2 "
     )
-    assert "told as it is" in inspect(replace(message, hints="inf last year").to_file(path))["hints"]
+    assert "'last year', as it is" in inspect(replace(message, hints="inf last year").to_file(path))["hints"]

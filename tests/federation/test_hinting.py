@@ -146,7 +146,7 @@ def test_a_host_that_starts_again_sends_the_same_bytes(bank):
             "hints at 'churned', label epsilon 1, and in this run the host gave it hints at 'churned'",
         ),
         ("hints = 2.0\n", "2.0 debt", "hints at 'debt', label epsilon 2, and in this run"),
-        ("hints = 2.0\n", "inf churned", "hints at 'churned', told as it is, and in this run"),
+        ("hints = 2.0\n", "inf churned", "hints at 'churned', as it is, and in this run"),
         (
             "hints = 2.0\n",
             "",

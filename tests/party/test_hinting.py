@@ -392,7 +392,7 @@ class TestOfAGuest:
             (publish(LABELS, AS_IT_IS), shop(IDS), {}, "not about rows that were agreed with this guest"),
             (publish(LABELS, AS_IT_IS, ids=IDS, agreed=rows), shop(IDS), {"agreed": rows}, "not about rows that were"),
             (by_ids, shop(np.char.lower(IDS.astype(str)).astype(object)), {}, r"none of their ids .* \(forms\)"),
-            (twice, shop(IDS), {}, "they tell two classes of the same row"),
+            (twice, shop(IDS), {}, "they have two answers for the same row"),
         ):
             with pytest.raises(MessageError, match=said):
                 told(hints, own, **how)

@@ -1,7 +1,7 @@
 """Hints: the host's labels through randomised response, as they travel to guests before anybody learns.
 
 A file like the one message: texts in front, then arrays, and nothing else is accepted. It says which label is hinted, how many
-classes it has, with which epsilon and with which probability a class is told truly; then, per row, the class that is told.
+classes it has, with which epsilon and with which probability an answer is true; then, per row, the answer.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Hints:
     epsilon : float
         With which each label is told, pure; infinite: the label may travel as it is.
     answers : array of shape (n,)
-        The class that is told of each row.
+        The class that is the answer of each row.
     rows : str
         Digest of the order of rows, as in a message.
     edges : array of shape (classes - 1,) or None
@@ -177,7 +177,7 @@ class Hints:
 
     @property
     def keep(self) -> float:
-        """Probability with which a row's class is told truly; each other class has an even part of the rest."""
+        """Probability that a row's answer is its true class; each other class has an even part of the rest."""
         return keep_of(self.classes, self.epsilon)
 
     @property
@@ -264,7 +264,7 @@ class Hints:
 
 
 def keep_of(classes: int, epsilon: float) -> float:
-    """Return the probability with which a class is told truly."""
+    """Return the probability that an answer is the true class."""
     return 1 / (1 + (classes - 1) * math.exp(-epsilon))
 
 
@@ -272,10 +272,10 @@ def stated_in_words(stated: str) -> str:
     """Return what a message states of hints, in words.
 
     >>> stated_in_words("2.0 repaid"), stated_in_words("inf before")
-    ("'repaid', label epsilon 2", "'before', told as it is")
+    ("'repaid', label epsilon 2", "'before', as it is")
     """
     epsilon, _, label = stated.partition(" ")
-    return f"{label!r}, " + ("told as it is" if epsilon == "inf" else f"label epsilon {float(epsilon):g}")
+    return f"{label!r}, " + ("as it is" if epsilon == "inf" else f"label epsilon {float(epsilon):g}")
 
 
 def check_start(start: bytes, size: int, party: str | None = None) -> tuple[int, int, float]:
@@ -330,7 +330,7 @@ def _answers(found: NDArray[Any], n: int, classes: int, fail: _Failure) -> NDArr
     if found.dtype != np.uint8 or found.shape != (n,):
         raise fail(f"its answers have shape {found.shape} and type {found.dtype}, {n} bytes were announced")
     if int(found.max()) >= classes:
-        raise fail(f"it tells of class {int(found.max())}, and there are {classes}, from 0 on")
+        raise fail(f"it has an answer {int(found.max())}, and there are {classes}, from 0 on")
     return found
 
 

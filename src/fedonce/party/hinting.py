@@ -239,7 +239,7 @@ def taken(
     naming: Naming | None,
     agreed: AgreedRows | None,
 ) -> tuple[Learner, dict[str, Any]]:
-    """Return the learner of a guest that may have hints, and what its `fit` is told beside the rows."""
+    """Return the learner of a guest that may have hints, and what else its `fit` is given."""
     asked = isinstance(learner, Hinted)
     if hints is None and isinstance(learner, Hinted):  # one that learnt with hints before may have none now
         text = f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints)."
@@ -287,7 +287,7 @@ def hints_of(
     guest: str,
     run: str,
 ) -> NDArray[np.int64]:
-    """Return the class that hints tell of each of a guest's rows; `NO_HINT` where they tell none.
+    """Return the answer that hints have for each of a guest's rows; `NO_HINT` where they have none.
 
     `mask` says which of the agreed rows the guest has, `naming` and `agreed` how it names rows, as for its message.
     """
@@ -320,7 +320,7 @@ def _by_ids(hints: Hints, ids: Ids, keys: NDArray[np.uint8], naming: Naming | No
     elif secret is not None:
         raise _refused(hints, f"their ids are {hints.naming}, made without the secret; let the host use it", "secret")
     if repeated(keys) is not None:
-        raise _refused(hints, "they tell two classes of the same row")
+        raise _refused(hints, "they have two answers for the same row")
     found = locate(keys_of(hints.naming, ids, secret, hints.run, hints.forms), keys)
     if not (found >= 0).any():
         raise _refused(
