@@ -73,8 +73,6 @@ INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {
         "learns each kind of values once, and puts messages together of them that no guest would send",
         (
             "fedonce.learners.hint_encoder",
-            "fedonce.learners.hint_trial",
-            "fedonce.learners.told",
             "fedonce.messages.codecs.budget",
             "fedonce.messages.representation",
             "fedonce.training.loop",

@@ -27,9 +27,7 @@ from benchmarks.rows import scored_on
 from benchmarks.run import parties_of
 from fedonce import Hinting, Host
 from fedonce.learners import Hinted, Patches
-from fedonce.learners.hint_encoder import train
-from fedonce.learners.hint_trial import in_bytes
-from fedonce.learners.told import Told
+from fedonce.learners.hint_encoder import Told, in_bytes, train
 from fedonce.messages.codecs import find
 from fedonce.messages.codecs.budget import within
 from fedonce.messages.representation import Representation, row_digest

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from fedonce.hostmodels import HostModel as HostModel
     from fedonce.hostmodels.recipe import Recipe as Recipe
     from fedonce.learners import Learner as Learner
+    from fedonce.messages.hints import Hinting as Hinting
     from fedonce.messages.hints import Hints as Hints
     from fedonce.messages.representation import Representation as Representation
     from fedonce.messages.traffic import Traffic as Traffic
     from fedonce.party import Guest as Guest
     from fedonce.party import Host as Host
-    from fedonce.party.hinting import Hinting as Hinting
     from fedonce.privacy.settings import Privacy as Privacy
     from fedonce.rounds.settings import Rounds as Rounds
     from fedonce.rows.alignment import AgreedRows as AgreedRows
@@ -57,7 +57,7 @@ _HOME = {
     "Naming": "rows.ids",
     "Matching": "rows.matching",
     "HostModel": "hostmodels",
-    "Hinting": "party.hinting",
+    "Hinting": "messages.hints",
     "Hints": "messages.hints",
     "Learner": "learners",
     "Representation": "messages.representation",

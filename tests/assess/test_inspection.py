@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedonce import Guest, MessageError, Representation
+from fedonce import Guest, Hinting, MessageError, Representation
 from fedonce.assess.inspection import inspect, protected_by, rows_alike
 from fedonce.data.preparation import Public
 from fedonce.data.table import Table
@@ -14,7 +14,7 @@ from fedonce.jobs.settings import purse
 from fedonce.learners import PCA, Cells
 from fedonce.messages import keys as crypto
 from fedonce.messages.envelope import SEALED
-from fedonce.party.hinting import Hinting, publish
+from fedonce.party.hinting import publish
 from fedonce.privacy.budget import calibrate
 from fedonce.rows import alignment
 from fedonce.rows.ids import Naming, fingerprint
@@ -304,4 +304,4 @@ def test_a_message_made_with_hints_says_so(message, tmp_path):
     assert inspect(replace(message, hints="2.0 repaid").to_file(path))["hints"].startswith(
         "made with hints at 'repaid', label epsilon 2 "
     )
-    assert "told as it is" in inspect(replace(message, hints="inf last year").to_file(path))["hints"]
+    assert "'last year', as it is" in inspect(replace(message, hints="inf last year").to_file(path))["hints"]

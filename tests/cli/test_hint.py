@@ -37,40 +37,29 @@ def test_hint_prints_what_leaves_and_what_is_spent(fresh):
         "label default",
         "label epsilon 1, pure, by randomised response",
         "base rates VISIBLE: about ",
-        "Label epsilon 1: told anew for 120 of 120 rows; largest sum over rows: 3 of 8 at most.",
-        "hints.record (private, stays here)",
+        "Disclosed: Column 'default', 2 classes (no, yes): each row's class by randomised response, label epsilon 1",
+        "To: anyone who is given the file.",
+        "Cost: 1; sum of label epsilons of 'default': 3; of all labels: 3, 8 at most.",
+        "The sum holds for each row whose label has not changed",
+        "it shows for certain that the label changed, at any epsilon",
+        "hints.record (private, stays here, holds the key ",
     ):
         assert line in re.sub(" +", " ", result.out)
-    assert "the same as before, it costs nothing; largest sum over rows: 3 of 8 at most." in done(
-        fresh, f"{HINT} --epsilon 1"
-    )
+    again = "Cost: nothing more, the answers are those of before; sum of label epsilons of 'default': 3;"
+    assert again in done(fresh, f"{HINT} --epsilon 1")
 
 
-def test_rows_that_are_added_are_told_anew_and_other_ids_need_a_word(fresh):
+def test_rows_that_are_added_cost_nothing_and_a_new_class_costs_the_epsilon_unless_classes_are_named(fresh):
     table = fresh / "bank.csv"
-    text = table.read_text()
-    table.write_text(text + text.splitlines()[-1].replace("c", "late-", 1) + "\n")
-    printed = done(fresh, f"{HINT} --epsilon 2")
-    assert (
-        "Label epsilon 2: told anew for 1 of 121 rows, 1 of them new to the record; largest sum over rows: 2 of 8 at most."
-        in printed
-    )
-    table.write_text(text.replace("\nc", "\nmember-"))
-    refused(
-        fresh, 5, ["120 of 120 ids are not known to the record", "(--new-rows)"], f"{HINT} --epsilon 2 --out x.fedonce"
-    )
-    said = told(fresh, f"{HINT} --epsilon 2 --new-rows --out new.fedonce")
-    assert (said["rows told anew"], said["cost"], said["spent"]) == (120, 0.0, 2.0)
-    refused(
-        fresh,
-        3,
-        ["(--new-rows)", "(--id)"],
-        "host hint bank.csv --label default --epsilon 2 --new-rows --out x.fedonce",
-    )
+    last = table.read_text().splitlines()[-1].replace("c", "late-", 1)
+    table.write_text(f"{table.read_text()}{last}\n")
+    assert "Cost: nothing more" in done(fresh, f"{HINT} --epsilon 2")
+    assert "Cost: nothing more" in done(fresh, f"{HINT} --epsilon 2 --classes no,yes")
+    assert told(fresh, f"{HINT} --epsilon 2 --classes no,unknown,yes")["spent"] == 4.0
 
 
 def test_a_record_that_is_begun_is_told_of(fresh):
-    assert "books (begun: keep it, it is private and holds the key)" in done(
+    assert "books (begun: keep it, it is private and holds the key " in done(
         fresh, f"{HINT} --epsilon 2 --record books"
     )
 
@@ -118,9 +107,9 @@ def test_hints_for_agreed_rows_have_no_ids(fresh):
     ("more", "code", "said"),
     [
         ("--epsilon 0", 3, ["must be a number from 0.01 to 20", "Got 0.0"]),
-        ("", 3, ["Say with which label epsilon", "(--proxy)", "(--epsilon)"]),
-        ("--epsilon inf", 3, ["(--proxy)", "Got inf"]),
-        ("--epsilon 2 --proxy other", 3, "must be left out where a stand-in, 'other'"),
+        ("", 3, ["Give the label epsilon", "(--proxy)", "(--epsilon)"]),
+        ("--epsilon inf", 3, ["has a proxy", "Got inf"]),
+        ("--epsilon 2 --proxy other", 3, "Give one of the two."),
         ("--epsilon 6.5", 5, ["add up to 8.5", "hints.record is 8", "(--limit)"]),
         ("--epsilon 2 --edges 1,x", 3, "--edges must be numbers with commas, like 10,20,30. Got '1,x'"),
         ("--epsilon 2 --edges 1,2", 3, ["are no numbers", "(--edges)"]),
@@ -141,7 +130,7 @@ def test_what_is_not_published(fresh, more, code, said):
         ("--hints hints.fedonce --verify shop.pub", 4, ["their signature is not by the key", "(--verify)"]),
         ("--hints plain.fedonce --verify bank.pub", 4, ["they are not signed", "(--verify)"]),
         ("--hints sealed.fedonce", 4, "give the private key that it was sealed to (--key)"),
-        ("--hints hints.record", 4, "hints.record is refused: it is not a file of fedonce's, or it is cut short"),
+        ("--hints hints.record", 4, "it is not a fedonce hints file, or it is cut short"),
         ("--hints nowhere", 4, "cannot be read"),
         ("--verify bank.pub", 3, "--verify is for hints of the host"),
         ("--hints hints.fedonce --epsilon 2", 3, "Learn with hints (--hints), or with a privacy budget (--epsilon)"),

@@ -22,7 +22,7 @@ BY_TESTS = {
         f"{DOCS}.test_presets_and_embeddings",
     ],
     "host-models": [f"{DOCS}.test_own_host_model"],
-    "hints": [f"{DOCS}.test_hints"] * 5,
+    "hints": [f"{DOCS}.test_hints"] * 4,
     "leakage": [f"{DOCS}.test_what_leaks_and_an_attack_of_ones_own"] * 3,
     "learners": [
         f"{DOCS}.test_own_learner",

@@ -10,10 +10,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
+from fedonce import Hinting
 from fedonce.errors import MessageError
 from fedonce.federation.request import KEYS, KIND, WHATS, Request
 from fedonce.messages import envelope
-from fedonce.party.hinting import Hinting, publish
+from fedonce.party.hinting import publish
 from fedonce.rows import alignment
 
 IDS = np.array([f"c{i}" for i in range(12)], dtype=object)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
+from fedonce import Hinting
 from fedonce.errors import InputError
 from fedonce.federation.runfile import RunFile
-from fedonce.federation.runfile_hints import MOST_LIMIT, RECORD
-from fedonce.jobs import hint_record
 
 SHORT = 'run = "churn"\ntable = "bank.csv"\nid = "customer"\nlabel = "churned"\nguests = ["shop", "telco"]\n'
 BUDGET = 'task = "classification"\n[budget]\nepsilon = 4.0\ndelta = 1e-5\npublic = "p.toml"\n'
@@ -25,7 +26,7 @@ def read(tmp_path):
 
 def test_a_number_is_the_epsilon_of_the_run_s_own_label(read, tmp_path):
     wanted = read("hints = 2\n").hints
-    assert (wanted.label, wanted.epsilon, wanted.edges, wanted.proxy) == ("churned", 2.0, None, None)
+    assert (wanted.label, wanted.hinting) == ("churned", Hinting(2.0, label="churned"))
     assert (wanted.record, wanted.limit) == (tmp_path / "hints.record", None)
     assert read("").hints is None
 
@@ -35,33 +36,23 @@ def test_a_section_says_more(read, tmp_path):
         'hints_record = "books/hints"\nhints_limit = 4\n[hints]\nepsilon = 1.5\nlabel = "arrears"\nedges = [10, 50.5]\n'
     )
     wanted = read(more).hints
-    assert (wanted.label, wanted.epsilon, wanted.edges) == ("arrears", 1.5, (10.0, 50.5))
+    assert (wanted.label, wanted.hinting) == ("arrears", Hinting(1.5, (10.0, 50.5), "arrears"))
     assert (wanted.record, wanted.limit) == (tmp_path / "books" / "hints", 4)
     wanted = read('[hints]\nlabel = "churned_before"\nproxy = "churn last year"\n').hints
-    assert (wanted.label, wanted.epsilon, wanted.proxy) == ("churned_before", None, "churn last year")
+    assert (wanted.label, wanted.hinting) == ("churned_before", Hinting(math.inf, label="churn last year"))
 
 
 @pytest.mark.parametrize(
     ("written", "classes"),
     [
         ('["no", "yes"]', ("no", "yes")),
-        ("[0, 1, 2.0]", ("0", "1", "2")),
-        ("[false, true]", ("false", "true")),
+        ("[0, 2.0, 1]", (0.0, 1.0, 2.0)),
+        ("[false, true]", (False, True)),
     ],
 )
 def test_public_classes(read, written, classes):
-    assert read(f"[hints]\nepsilon = 2.0\nclasses = {written}\n").hints.classes == classes
-    assert read("hints = 2.0\n").hints.classes is None
-
-
-def test_ids_that_are_new_people_s(read):
-    assert read("[hints]\nepsilon = 2.0\nnew_rows = true\n").hints.new_rows is True
-    assert read("hints = 2.0\n").hints.new_rows is False
-
-
-def test_what_is_written_twice_is_the_same():
-    """A run file is read without torch."""
-    assert (MOST_LIMIT, RECORD) == (hint_record.MOST_LIMIT, hint_record.RECORD)
+    assert read(f"[hints]\nepsilon = 2.0\nclasses = {written}\n").hints.hinting.classes == classes
+    assert read("hints = 2.0\n").hints.hinting.classes is None
 
 
 @pytest.mark.parametrize(
@@ -75,22 +66,27 @@ def test_what_is_written_twice_is_the_same():
         ("hints = 2\nhints_limit = 0", "'hints_limit' must be a number above 0"),
         ("[hints]\nepsilon = 51", r"'epsilon' in [hints] must be a number from 0.01 to 20"),
         ("[hints]\nepsilom = 1", "[hints] has no key 'epsilom'"),
-        ("[hints]\nedges = [1, 2]", "[hints] must have an 'epsilon', or the name of a 'proxy'"),
-        ('[hints]\nepsilon = 1\nproxy = "x"', "[hints] must have an 'epsilon', or the name of a 'proxy'"),
+        ("[hints]\nedges = [1, 2]", "[hints]: Give the label epsilon with which"),
+        ('[hints]\nlabel = "before"\nepsilon = 1\nproxy = "x"', "[hints]: Give the label epsilon with which"),
         ('[hints]\nproxy = "x"', "'label' in [hints] must be another column than the run's own 'label'"),
         ('[hints]\nepsilon = 1\nlabel = "customer"', "'label' in [hints] must be another column than 'id'"),
-        ("[hints]\nepsilon = 1\nedges = [2, 1]", "'edges' in [hints] must be a list of 1 to 255 numbers, ascending"),
-        ("[hints]\nepsilon = 1\nedges = [nan]", "'edges' in [hints]"),
-        ("[hints]\nepsilon = 1\nedges = 5", "'edges' in [hints]"),
-        ("[hints]\nepsilon = 1\nclasses = ['no']", "'classes' in [hints] must be a list of 2 to 256 texts or numbers"),
-        ("[hints]\nepsilon = 1\nclasses = ['no', 1]", "'classes' in [hints] must be"),
-        ("[hints]\nepsilon = 1\nclasses = ['no', '']", "'classes' in [hints] must be"),
-        ("[hints]\nepsilon = 1\nclasses = [1, 1.0]", "'classes' in [hints] must be"),
-        ("[hints]\nepsilon = 1\nclasses = [1, nan]", "'classes' in [hints] must be"),
-        ("[hints]\nepsilon = 1\nnew_rows = 1", "'new_rows' in [hints] must be true or false"),
-        ("[hints]\nepsilon = 1\nclasses = 'no'", "'classes' in [hints] must be"),
-        ("[hints]\nepsilon = 1\nclasses = [0, 1]\nedges = [1]", "numbers that are told in bins (edges)"),
-        ("task = 'regression'\n[hints]\nepsilon = 1\nclasses = [0, 1]", 'told in bins (task = "regression")'),
+        (
+            "[hints]\nepsilon = 1\nedges = [2, 1]",
+            "[hints]: The 'edges' parameter of Hinting must be 1 to 255",
+        ),
+        ("[hints]\nepsilon = 1\nedges = [nan]", "The 'edges' parameter of Hinting must be"),
+        ("[hints]\nepsilon = 1\nedges = 5", "'edges' in [hints] must be a list. Got 5."),
+        (
+            "[hints]\nepsilon = 1\nclasses = ['no']",
+            "The 'classes' parameter of Hinting must be 2 to 256",
+        ),
+        ("[hints]\nepsilon = 1\nclasses = ['no', 1]", "The 'classes' parameter of Hinting must be"),
+        ("[hints]\nepsilon = 1\nclasses = ['no', '']", "The 'classes' parameter of Hinting must be"),
+        ("[hints]\nepsilon = 1\nclasses = [1, 1.0]", "The 'classes' parameter of Hinting must be"),
+        ("[hints]\nepsilon = 1\nclasses = [1, nan]", "The 'classes' parameter of Hinting must be"),
+        ("[hints]\nepsilon = 1\nnew_rows = true", "[hints] has no key 'new_rows'"),
+        ("[hints]\nepsilon = 1\nclasses = 'no'", "'classes' in [hints] must be a list. Got 'no'."),
+        ("[hints]\nepsilon = 1\nclasses = [0, 1]\nedges = [1]", "in bins (edges); leave out one of the two"),
         ("[hints]\nepsilon = 1\nseed = 2", "'seed' stands in [hints]; put it above"),
         ('hints = 2\ntask = "regression"', "there are hints at numbers, and no bins"),
         ("hints = 2\nrounds = 5", "there are hints, and rounds; what guests learn from hints is not priced there"),

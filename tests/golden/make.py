@@ -6,7 +6,7 @@
 `python tests/golden/make.py OUT own` what generation 5 has: a host with trees of its own columns;
 `python tests/golden/make.py OUT hints` what generation 7 has: hints, and a guest that learnt with them.
 `python tests/golden/make.py OUT alone` what generation 8 has: a host of a noisy guest, with models without guests.
-`python tests/golden/make.py OUT record` what generations 9 and 10 have: a host's record of hints.
+`python tests/golden/make.py OUT record` what generation 9 has: a host's record of hints.
 
 Made-up tables of a bank and a shop, the commands that a user would run, and what each of them wrote. Keys and secrets here
 protect nothing.
@@ -553,7 +553,7 @@ def record(out: Path) -> None:
         told[name] = fedonce.Hints.from_file(out / f"{name}.fedonce").checksum
         (out / f"{name}.fedonce").unlink()
     books = import_module("fedonce.jobs.hint_record").HintRecord(out / "hints.record").look()
-    told = {"checksums": told, "spent": books.spent, "limit": books.limit, "lines": len(books.published)}
+    told = {"checksums": told, "spent": books.spent(), "limit": books.limit, "published": len(books.published)}
     (out / "record.json").write_text(json.dumps(told, indent=1) + "\n")
     (out / "described.json").write_text("{}\n")  # there are no messages
     for name in ("shop.csv", "half.csv", "hints.record.lock"):

@@ -6,9 +6,9 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 
-from fedonce import Hints
+from fedonce import Hinting, Hints
 from fedonce.errors import FedOnceWarning, InputError
-from fedonce.jobs import HintJob, RowNames, Sealing, TableSource, Telling
+from fedonce.jobs import HintJob, RowNames, Sealing, TableSource
 from fedonce.jobs import hint as hint_job
 from fedonce.jobs.hint_record import HintRecord
 from fedonce.messages.envelope import kind_of
@@ -29,19 +29,20 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def job():
     source, rows = TableSource("bank.csv", id="customer"), RowNames("secret")
-    return HintJob(source, "default", "hints.fedonce", Telling(2.0, run="spring"), "bank", rows, Sealing("bank.key"))
+    sealing = Sealing("bank.key")
+    return HintJob(source, "default", "hints.fedonce", Hinting(2.0), "bank", rows, sealing, for_run="spring")
 
 
 def test_the_job_and_the_command_are_the_same(folder, job):
     lines = []
     figures = job.run(lines.append).as_json()
     printed = told(folder, f"{LINE} --sign bank.key --out other.fedonce")
-    apart = {"file": 0, "cost": 0, "record begun": 0, "rows told anew": 0, "new ids": 0}
+    apart = {"file": 0, "cost": 0, "record begun": 0}
     assert figures | apart == printed | apart
     assert list(figures) == list(printed)
-    assert (figures["cost"], printed["cost"], printed["spent"]) == (2.0, 0.0, 2.0)
+    assert (figures["cost"], printed["cost"], printed["spent on label"], printed["spent"]) == (2.0, 0.0, 2.0, 2.0)
     assert (folder / "hints.fedonce").read_bytes() == (folder / "other.fedonce").read_bytes()
-    assert lines == ["reading bank.csv", f"telling {N} labels"]
+    assert lines == ["reading bank.csv", f"drawing answers for {N} labels"]
     json.dumps(figures)
 
 
@@ -56,6 +57,15 @@ def test_what_is_told_of_hints(folder, job):
     assert figures["ids"].startswith("keyed hashes")
     assert figures["signature"].startswith("verified: by ")
     assert inspected(folder, "hints.fedonce --verify bank.pub").items() <= figures.items()
+
+
+def test_it_is_said_who_gets_the_file_as_far_as_it_is_known(folder, job):
+    sealed = replace(job, sealing=Sealing(seal_to="shop.pub")).run()
+    (line,) = sealed.publication.disclosed
+    assert line.endswith(f"To: a guest with the key {sealed.leaving.receiver.fingerprint}.")
+    assert job.run().publication.disclosed[0].endswith("To: anyone who is given the file.")
+    (published,) = job.book.look().published
+    assert len(published.sent) == 2
 
 
 def inspected(folder, file):
@@ -76,22 +86,22 @@ def test_numbers_are_told_in_bins(folder, job):
     with pytest.raises(InputError, match=r"are numbers, and hints at numbers need bins") as error:
         numbers.run()
     assert error.value.parameters == ("edges", "classes", "task")
-    figures = replace(numbers, telling=Telling(2.0, edges=(990, 1010))).run().as_json()
+    figures = replace(numbers, hinting=Hinting(2.0, (990, 1010))).run().as_json()
     assert figures["classes"] == "3, bins between 990, 1010"
-    assert HintRecord(folder / "hints.record").look().published[0].edges == (990.0, 1010.0)
+    assert HintRecord(folder / "hints.record").look().published[0].purpose.edges == (990.0, 1010.0)
     with pytest.raises(InputError, match="are no numbers, and bins are for numbers"):
-        replace(job, telling=Telling(2.0, edges=(1, 2))).run()
+        replace(job, hinting=Hinting(2.0, (1, 2))).run()
 
 
 def test_public_classes_are_told_of_whether_or_not_a_row_has_them(folder, job):
-    figures = replace(job, telling=Telling(2.0, classes=("yes", "unknown", "no"))).run().as_json()
+    figures = replace(job, hinting=Hinting(2.0, classes=("yes", "unknown", "no"))).run().as_json()
     assert (figures["classes"], Hints.from_file("hints.fedonce").classes) == ("3", 3)
-    assert HintRecord(folder / "hints.record").look().published[0].classes == ("no", "unknown", "yes")
+    assert HintRecord(folder / "hints.record").look().published[0].purpose.classes == ("no", "unknown", "yes")
 
 
 def test_public_classes_that_are_those_of_the_labels_cost_nothing_again(folder, job):
     first = job.run().as_json()
-    again = replace(job, telling=Telling(2.0, run="spring", classes=("yes", "no"))).run().as_json()
+    again = replace(job, hinting=Hinting(2.0, classes=("yes", "no"))).run().as_json()
     assert (again["cost"], again["checksum"]) == (0.0, first["checksum"])
 
 
@@ -101,17 +111,17 @@ def test_public_classes_that_are_those_of_the_labels_cost_nothing_again(folder, 
 )
 def test_classes_are_given_as_text_whatever_labels_are(folder, job, column, classes, known):
     whose = {"member": TableSource("bank.csv", id="customer"), "visits": TableSource("shop.csv", id="who")}
-    replace(job, table=whose[column], label=column, telling=Telling(2.0, classes=classes)).run()
-    assert HintRecord(folder / "hints.record").look().published[0].classes == known
+    replace(job, table=whose[column], label=column, hinting=Hinting(2.0, classes=classes)).run()
+    assert HintRecord(folder / "hints.record").look().published[0].purpose.classes == known
     with pytest.raises(
         InputError, match=r"and the classes given are not: \['no', 'yes'\]; .*\(classes\), or .*\(types\)"
     ):
-        replace(job, table=whose[column], label=column, telling=Telling(2.0, classes=("no", "yes"))).run()
+        replace(job, table=whose[column], label=column, hinting=Hinting(2.0, classes=("no", "yes"))).run()
 
 
 def test_labels_outside_the_public_classes_are_counted_and_not_shown(folder, job):
     with pytest.raises(InputError) as failed:
-        replace(job, label="region", telling=Telling(2.0, classes=("north", "south"))).run()
+        replace(job, label="region", hinting=Hinting(2.0, classes=("north", "south"))).run()
     assert "labels are none of the classes given, ['north', 'south']; give all classes" in str(failed.value)
     assert "east" not in str(failed.value)
     assert not (folder / "hints.record").exists()
@@ -121,7 +131,7 @@ def test_labels_outside_the_public_classes_are_counted_and_not_shown(folder, job
 
 
 def test_a_stand_in_travels_as_it_is_under_its_own_name(folder, job):
-    figures = replace(job, telling=Telling(proxy="default last year")).run().as_json()
+    figures = replace(job, hinting=Hinting(math.inf, label="default last year")).run().as_json()
     hints = Hints.from_file("hints.fedonce")
     assert (hints.label, hints.epsilon) == ("default last year", math.inf)
     assert figures["label epsilon"] == "none: THE LABEL TRAVELS AS IT IS"
@@ -131,31 +141,25 @@ def test_a_stand_in_travels_as_it_is_under_its_own_name(folder, job):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "Say with which label epsilon .* .epsilon., such as 2.*under which name .proxy."),
-        ({"epsilon": math.inf}, "must be a number from 0.01 to 20"),
-        ({"epsilon": 0.0}, "must be a number from 0.01 to 20.*Got 0.0"),
-        ({"epsilon": math.nan}, "must be a number from 0.01 to 20"),
-        ({"epsilon": 2.0, "proxy": "x"}, "must be left out where a stand-in, 'x'"),
-        ({"epsilon": 2.0, "edges": (2, 1)}, "ascending"),
-        ({"epsilon": 2.0, "task": "ranking"}, "'classification' or 'regression'"),
-        ({"epsilon": 2.0, "run": ""}, "printable text"),
-        ({"proxy": "\n"}, "printable text"),
-        ({"epsilon": 2.0, "classes": ["no"]}, "a list of 2 to 256 texts, each once. Got \\['no'\\]"),
-        ({"epsilon": 2.0, "classes": ["no", "no", "yes"]}, "a list of 2 to 256 texts, each once"),
-        ({"epsilon": 2.0, "classes": "no,yes"}, "a list of 2 to 256 texts"),
-        ({"epsilon": 2.0, "classes": ["no", ""]}, "a list of 2 to 256 texts"),
-        ({"epsilon": 2.0, "classes": ["no", "yes"], "edges": (1,)}, "in bins .edges.; leave out one of the two"),
-        ({"epsilon": 2.0, "classes": ["no", "yes"], "task": "regression"}, "in bins .task.; leave out one of the two"),
+        ({"task": "ranking"}, "'task' parameter of HintJob must be 'classification' or 'regression'"),
+        ({"for_run": ""}, "'for_run' parameter of HintJob must be printable text"),
+        ({"name": ""}, "'name' parameter of HintJob"),
+        ({"limit": 0}, "'limit' parameter of HintRecord must be a number above 0"),
     ],
 )
-def test_what_cannot_be_told_is_refused_before_the_table_is_read(settings, said):
+def test_what_cannot_be_is_refused_before_the_table_is_read(job, settings, said):
     with pytest.raises(InputError, match=said):
-        Telling(**settings)
+        replace(job, **settings)
+
+
+def test_a_label_is_called_as_its_column_unless_it_travels_as_it_is(job):
+    """Another name would be another publication, with answers of its own."""
+    assert replace(job, hinting=Hinting(2.0, label="repaid")).hinting.label == "default"
 
 
 def test_labels_with_gaps_and_a_label_that_is_the_id_are_refused(folder, job):
     with pytest.raises(InputError, match="has no label in"):
-        replace(job, label="income", telling=Telling(2.0, edges=(0,))).run()
+        replace(job, label="income", hinting=Hinting(2.0, (0,))).run()
     with pytest.raises(InputError, match="has the ids, and cannot be the label"):
         replace(job, label="customer").run()
     assert not (folder / "hints.record").exists()
@@ -176,7 +180,7 @@ def test_the_record_has_its_line_where_the_file_could_not_be_written(folder, job
     monkeypatch.setattr(hint_job, "write_file", full)
     with pytest.raises(InputError, match="the disk is full"):
         job.run()
-    assert HintRecord(folder / "hints.record").look().spent == 2.0
+    assert HintRecord(folder / "hints.record").look().spent() == 2.0
     assert not (folder / "hints.fedonce").exists()
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from fedonce import Guest
 from fedonce.errors import FedOnceWarning, InputError, MessageError
-from fedonce.jobs import GuestBudget, GuestJob, HintsFile, Learning, RowNames, TableSource, hints_taken
-from fedonce.jobs.hints_taken import Taken
+from fedonce.jobs import GuestBudget, GuestJob, HintsFile, Learning, RowNames, TableSource
+from fedonce.jobs import hint as hint_job
+from fedonce.jobs.hint import Taken
 from fedonce.learners.hinted import Hinted
 from fedonce.messages import hints
 from fedonce.messages.keys import read_private
@@ -93,9 +94,9 @@ def test_a_learner_that_takes_no_value_by_hints_says_so(tmp_path):
 def test_sealed_hints_are_judged_by_their_size_before_they_are_opened(monkeypatch):
     size = Path("sealed.fedonce").stat().st_size
     monkeypatch.setattr(hints, "memory_limit", lambda: 4 * size - 1)
-    monkeypatch.setattr(hints_taken, "unseal", lambda raw, key: pytest.fail("opened"))
+    monkeypatch.setattr(hint_job, "unseal", lambda raw, key: pytest.fail("opened"))
     with pytest.raises(
-        MessageError, match=r"sealed.fedonce is refused: it has .*, which take .* to read, and the limit is"
+        MessageError, match=r"sealed.fedonce are refused: it has .*, which take .* to read, and the limit is"
     ):
         read("sealed.fedonce", key="shop.key")
 

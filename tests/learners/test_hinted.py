@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from fedonce import FedOnceWarning, Guest, Hinting, InputError
 from fedonce.data.table import Table
 from fedonce.learners import NAT, PCA, Cells, Hinted, make
+from fedonce.learners.hint_encoder import Told
 from fedonce.learners.hinted import LEAST_HINTED
-from fedonce.learners.told import Told
 from fedonce.party.hinting import publish
 from fedonce.privacy.response import answers
 from fedonce.training.checkpoints import Progress

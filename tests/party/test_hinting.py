@@ -9,10 +9,11 @@ import pytest
 
 from fedonce import AgreedRows, FedOnceError, Guest, Hinting, Hints, InputError, MessageError, Naming, Representation
 from fedonce.data.table import Table
+from fedonce.estimators.checks import as_hinting
 from fedonce.learners import Hinted
 from fedonce.messages.representation import row_digest
 from fedonce.party import storage
-from fedonce.party.hinting import NO_HINT, as_hinting, hints_of, publish, taken
+from fedonce.party.hinting import NO_HINT, hints_of, publish, taken
 from fedonce.rows import alignment
 from tests.conftest import make_table
 
@@ -57,9 +58,8 @@ class TestPublishing:
     def test_a_row_is_told_alike_in_any_order_and_any_company(self):
         first = publish(LABELS, Hinting(1.0), ids=IDS, naming=NAMINGS["plain"], key=KEY)
         rows = np.random.default_rng(0).permutation(N)[:50]
-        second = publish(
-            LABELS[rows], Hinting(1.0), ids=IDS[rows], naming=NAMINGS["plain"], key=KEY, public=np.unique(LABELS)
-        )
+        hinting = Hinting(1.0, classes=np.unique(LABELS))
+        second = publish(LABELS[rows], hinting, ids=IDS[rows], naming=NAMINGS["plain"], key=KEY)
         table = shop(IDS)
         both = told(first, table), told(second, table)
         assert (both[1][rows] == both[0][rows]).all()
@@ -69,14 +69,15 @@ class TestPublishing:
         """Were the noise of a row the same for all its labels, two answers would tell more than their epsilons say."""
         n = 4000
         ids = np.array([f"r{i}" for i in range(n)], dtype=object)
-        ones, zeros, public = np.ones(n, int), np.zeros(n, int), np.array([0, 1])
+        ones, zeros = np.ones(n, int), np.zeros(n, int)
 
-        def lies(labels, hinting=Hinting(1.0)):  # noqa: B008 - frozen
-            hints = publish(labels, hinting, ids=ids, naming=NAMINGS["plain"], key=KEY, public=public)
+        def lies(labels, epsilon=1.0, label="label", forms=()):
+            hinting, naming = Hinting(epsilon, label=label, classes=(0, 1)), Naming("plain", forms=forms)
+            hints = publish(labels, hinting, ids=ids, naming=naming, key=KEY)
             return told(hints, replace(shop(n=n), ids=ids)) != labels
 
         first = lies(ones)
-        for second in (lies(zeros), lies(ones, Hinting(1.0, label="b")), lies(ones, Hinting(1.5))):
+        for second in (lies(zeros), lies(ones, label="b"), lies(ones, 1.5), lies(ones, forms=("trim",))):
             assert abs(np.corrcoef(first, second)[0, 1]) < 0.06
 
     def test_by_places_the_same_labels_are_told_alike_and_others_share_no_noise(self):
@@ -97,7 +98,7 @@ class TestPublishing:
         assert (hints.answers.tolist(), hints.classes, hints.edges.tolist()) == ([0, 1, 1, 2, 2, 2], 3, [0.0, 1.0])
 
     def test_public_classes_are_counted_though_no_row_has_them(self):
-        hints = publish([0, 2, 2], AS_IT_IS, public=np.arange(4))
+        hints = publish([0, 2, 2], replace(AS_IT_IS, classes=range(4)))
         assert (hints.classes, hints.answers.tolist()) == (4, [0, 2, 2])
 
     def test_ids_leave_in_an_order_that_tells_nothing(self):
@@ -123,10 +124,10 @@ class TestPublishing:
     @pytest.mark.parametrize(
         ("wrong", "parameter", "said"),
         [
-            ({"label": 5}, "label", r"The labels have shape \(\); give one label per row"),
-            ({"label": np.zeros((3, 2))}, "label", r"shape \(3, 2\); give one label per row"),
-            ({"label": []}, "label", r"shape \(0,\); give one label per row"),
-            ({"label": [[1], [1, 2]]}, "label", "are no array; give one label per row"),
+            ({"label": 5}, "label", "must be an array of one dimension; give one per row"),
+            ({"label": np.zeros((3, 2))}, "label", "must be an array of one dimension"),
+            ({"label": []}, "label", "must be an array of one dimension"),
+            ({"label": [[1], [1, 2]]}, "label", "must be an array of one dimension"),
             ({"hinting": 2.0}, "hinting", r"must be a Hinting, such as Hinting\(2.0\). Got 2.0"),
             (
                 {"task": "foo"},
@@ -140,20 +141,19 @@ class TestPublishing:
             ({"ids": np.arange(300.0)}, "ids", "must be text or an integer. Got a float in row 0"),
             ({"ids": ["a", ""] * 150}, "ids", "Got an empty text in row 1"),
             ({"ids": [True] * 300}, "ids", "Got a bool in row 0"),
-            ({"key": "k" * 32}, "key", "must be bytes. Got a str instead; draw one"),
-            ({"key": b""}, "key", "must have 16 bytes or more. Got 0; draw one"),
-            ({"key": b"k" * 15}, "key", "must have 16 bytes or more. Got 15; draw one"),
-            ({"public": ["no"]}, "public", r"must be 2 to 256 classes, .* each once. Got \['no'\]"),
-            ({"public": ["no", "no", "yes"]}, "public", "must be 2 to 256 classes"),
-            ({"public": [1, "yes"]}, "public", "all texts or all numbers"),
-            ({"public": "no,yes"}, "public", "Got 'no,yes'"),
-            ({"label": np.array([["a"], ["b", "c"]], object), "public": ["a", "b"]}, (), "single values, one per row"),
+            ({"key": "k" * 32}, "key", "must be bytes, 16 or more. Got a str instead; draw one"),
+            ({"key": b""}, "key", "must be bytes, 16 or more. Got 0 instead"),
+            ({"key": b"k" * 15}, "key", "must be bytes, 16 or more. Got 15 instead"),
             (
-                {"public": ["no", "yes"]},
-                ("public", "classes"),
+                {"label": np.array([["a"], ["b", "c"]], object), "hinting": Hinting(1.0, classes=["a", "b"])},
+                (),
+                "single values, one per row",
+            ),
+            (
+                {"hinting": Hinting(1.0, classes=["no", "yes"])},
+                "classes",
                 r"100 of 300 labels are none of the classes given, \['no', 'yes'\]",
             ),
-            ({"public": [0, 1], "hinting": Hinting(1.0, (0.5,))}, ("edges", "public"), "leave out one of the two"),
         ],
     )
     def test_what_is_given_wrong_is_named_with_the_remedy(self, wrong, parameter, said):
@@ -174,7 +174,10 @@ class TestPublishing:
         assert len(set(made)) == 1
 
     def test_the_order_of_public_classes_is_nobody_s_choice(self):
-        made = [publish(LABELS, AS_IT_IS, public=given) for given in (["yes", "no", "maybe"], np.unique(LABELS), None)]
+        made = [
+            publish(LABELS, replace(AS_IT_IS, classes=given))
+            for given in (["yes", "no", "maybe"], np.unique(LABELS), None)
+        ]
         assert len({each.to_bytes() for each in made}) == 1
 
     def test_naming_or_agreed_rows_without_ids(self):
@@ -200,11 +203,29 @@ class TestPublishing:
         ({"epsilon": 1, "edges": (1, math.inf)}, "edges"),
         ({"epsilon": 1, "edges": ("a",)}, "edges"),
         ({"epsilon": 1, "edges": range(256)}, "edges"),
+        ({"epsilon": 1, "classes": ["no"]}, "classes"),
+        ({"epsilon": 1, "classes": ["no", "no", "yes"]}, "classes"),
+        ({"epsilon": 1, "classes": [1, "yes"]}, "classes"),
+        ({"epsilon": 1, "classes": [1, math.nan]}, "classes"),
+        ({"epsilon": 1, "classes": ["no", ""]}, "classes"),
+        ({"epsilon": 1, "classes": "no,yes"}, "classes"),
+        ({"epsilon": 1, "classes": range(257)}, "classes"),
     ],
 )
 def test_settings_that_cannot_be(given, parameter):
     with pytest.raises(InputError, match=f"The '{parameter}' parameter of Hinting must be"):
         Hinting(**given)
+
+
+def test_bins_have_no_classes_and_a_column_has_one_of_epsilon_and_proxy():
+    with pytest.raises(InputError, match="classes.*or are numbers in bins .edges.; leave out one of the two"):
+        Hinting(1.0, (0.5,), classes=(0, 1))
+    assert Hinting.of("repaid", 2.0, None) == Hinting(2.0, label="repaid")
+    assert Hinting.of("before", None, "last year's") == AS_IT_IS
+    for epsilon, proxy in ((None, None), (2.0, "x")):
+        with pytest.raises(InputError, match="Give the label epsilon .* Give one of the two") as failed:
+            Hinting.of("repaid", epsilon, proxy)
+        assert failed.value.parameters == ("epsilon", "proxy")
 
 
 def test_what_users_give():
@@ -247,6 +268,67 @@ def test_ids_that_are_made_alike_have_the_same_noise():
     np.testing.assert_array_equal(one.answers, two.answers)
     assert Hinting(1.0, (-0.0, 1.0)) == Hinting(1.0, (0.0, 1.0))
     assert str(Hinting(1.0, (-0.0, 1.0)).edges) == "(0.0, 1.0)"
+
+
+class TestAskedAgain:
+    """Somebody collects all that a host ever publishes with one key, and reads labels from it."""
+
+    N, EPSILON = 6000, 1.0
+    IDS = np.array([f"p{row}" for row in range(N)], dtype=object)
+    TRUE = np.random.default_rng(5).integers(0, 3, N)
+    HOW = Hinting(EPSILON, label="repaid", classes=(0, 1, 2))
+
+    def published(self, labels, rows, run="local", guest=None):
+        """Return what a file says of each row; -1 where it is not in it."""
+        agreed = None
+        if guest is not None:
+            agreed = AgreedRows.from_bytes(alignment.agreed_rows(self.IDS[rows], "bank", guest, run))
+        naming = None if guest is not None else Naming("hashed" if run == "local" else "plain")
+        hints = publish(
+            labels[rows], self.HOW, party="bank", run=run, ids=self.IDS[rows], naming=naming, key=KEY, agreed=agreed
+        )
+        own = Table(("none",), True, columns=(np.zeros(self.N),), ids=self.IDS)
+        return told(hints, own, agreed=agreed, guest=guest, run=run)
+
+    def test_forty_publications_of_the_same_labels_say_no_more_than_one(self):
+        rng, votes = np.random.default_rng(6), np.zeros((self.N, 3))
+        seen = np.full(self.N, NO_HINT)
+        for time in range(40):
+            rows = rng.permutation(self.N)[: self.N if time == 0 else rng.integers(self.N // 2, self.N)]
+            answers = self.published(
+                self.TRUE, rows, f"run {time}" if time % 2 else "local", (None, "a", "b")[time % 3]
+            )
+            there = answers >= 0
+            assert there.sum() == len(rows)
+            assert (answers[there] == np.where(seen < 0, answers, seen)[there]).all()
+            seen = np.where(there, answers, seen)
+            votes[np.flatnonzero(there), answers[there]] += 1
+        allowed = math.exp(self.EPSILON) / (math.exp(self.EPSILON) + 2)
+        read = (votes.argmax(axis=1) == self.TRUE).mean()
+        assert abs(read - allowed) <= 3 * math.sqrt(allowed * (1 - allowed) / self.N)
+
+    def test_a_label_that_changed_is_answered_independently_and_the_change_shows(self):
+        """Of which label it was, and which it is now, two answers say what the sum of their epsilons allows, and no more."""
+        rows, later = np.arange(self.N), (self.TRUE + 1) % 3
+        later[::2] = self.TRUE[::2]
+        first, second = self.published(self.TRUE, rows), self.published(later, rows[::-1])
+        same, changed = later == self.TRUE, later != self.TRUE
+        assert (first[same] == second[same]).all()  # so an answer that differs is a label that changed
+        assert (first[changed] != second[changed]).mean() > 0.5
+        counts = np.zeros((3, 3, 3))  # by the label before, and both answers, in rows whose label moved on by one
+        np.add.at(counts, (self.TRUE[changed], first[changed], second[changed]), 1)
+        shares = counts / counts.sum(axis=(1, 2), keepdims=True)
+        error = np.sqrt(shares * (1 - shares) / counts.sum(axis=(1, 2), keepdims=True))
+        keep = math.exp(self.EPSILON) / (math.exp(self.EPSILON) + 2)
+        told_as = np.full((3, 3), (1 - keep) / 2) + (keep - (1 - keep) / 2) * np.eye(3)
+        wanted = np.stack([np.outer(told_as[label], told_as[(label + 1) % 3]) for label in range(3)])
+        assert (
+            np.abs(shares - wanted) <= 4 * np.sqrt(wanted * (1 - wanted) / counts.sum(axis=(1, 2))[:, None, None])
+        ).all()
+        lowest, highest = np.maximum(shares - 3 * error, 0), shares + 3 * error
+        ratio = lowest.max(axis=0) / highest.min(axis=0)
+        assert ratio.max() <= math.exp(2 * self.EPSILON)
+        assert ratio.max() > math.exp(self.EPSILON)  # the second answer is no copy of the first
 
 
 class TestOfAGuest:
@@ -310,7 +392,7 @@ class TestOfAGuest:
             (publish(LABELS, AS_IT_IS), shop(IDS), {}, "not about rows that were agreed with this guest"),
             (publish(LABELS, AS_IT_IS, ids=IDS, agreed=rows), shop(IDS), {"agreed": rows}, "not about rows that were"),
             (by_ids, shop(np.char.lower(IDS.astype(str)).astype(object)), {}, r"none of their ids .* \(forms\)"),
-            (twice, shop(IDS), {}, "they tell two classes of the same row"),
+            (twice, shop(IDS), {}, "they have two answers for the same row"),
         ):
             with pytest.raises(MessageError, match=said):
                 told(hints, own, **how)
@@ -327,22 +409,20 @@ class TestOfAGuest:
 
     def test_not_with_an_epsilon_for_each_row(self):
         guest = Guest("shop", "pca", 3, local_epsilon=4.0)
-        with pytest.raises(InputError, match="'local_epsilon' parameter of Guest must be left out with hints"):
+        with pytest.raises(InputError, match="with a local epsilon .local_epsilon., not with both: .* not priced"):
             guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
 
     @pytest.mark.parametrize(
         ("settings", "said", "parameter"),
         [
-            ({"learner": "cells"}, r"hints, and the learner 'cells' \(learner\)", "learner"),
-            ({"learner": "quantiles"}, r"hints, and the learner 'quantiles' \(learner\)", "learner"),
-            ({"protect": "cells:20"}, r"hints, and the protection \(protect\)", "protect"),
+            ({"learner": "cells"}, r"the learner 'cells' \(learner\)", "learner"),
+            ({"learner": "quantiles"}, r"the learner 'quantiles' \(learner\)", "learner"),
+            ({"protect": "cells:20"}, r"a protection \(protect\)", "protect"),
         ],
     )
     def test_not_beside_values_on_steps_of_their_own(self, settings, said, parameter):
         guest = Guest("shop", dim=3, **settings)
-        with pytest.raises(
-            InputError, match=rf"Party 'shop' has {said}, .* Leave out the hints \(hints\), or that"
-        ) as failed:
+        with pytest.raises(InputError, match=rf"Learn with hints \(hints\), or with {said}, not with both") as failed:
             guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
         assert failed.value.parameters == ("hints", parameter)
 

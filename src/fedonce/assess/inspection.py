@@ -192,7 +192,11 @@ def describe_hints(
         "rows": hints.n_rows,
         "ids": _ids(hints),
         "who learns what": "a guest: which of its rows the host has, how often each class occurs, and of each row an answer that "
-        + ("is true" if free else "its owner can deny"),
+        + (
+            "is true"
+            if free
+            else "its owner can deny; beside an earlier file: which labels changed, where answers differ"
+        ),
         "rows digest": hints.rows,
         "checksum": hints.checksum,
         "signature": _signature(hints, verify),

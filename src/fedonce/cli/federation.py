@@ -14,6 +14,7 @@ from fedonce.cli.assessing import PerRowFile, PlotFile, Repeats, explain_job, pr
 from fedonce.cli.federation_kits import federation
 from fedonce.cli.fitting import print_held_back
 from fedonce.cli.help import command
+from fedonce.cli.hint import published
 from fedonce.cli.options import CareOptions, TableFile
 from fedonce.cli.terminal import AsJson, Quiet, one_line, progress, say, to_json
 from fedonce.cli.unfolding import unfolded
@@ -73,7 +74,8 @@ def fit(
     for party, why in figures["lost in rounds"].items():
         say(f"  {party}: LOST in rounds: {why}")
     if figures["hinted"] is not None:
-        say(_hinted(figures["hinted"]))
+        for line in published(figures["hinted"]):
+            say(f"hints: {line}")
     if figures["epsilon"] is not None:
         typer.echo(f"privacy: epsilon {figures['epsilon']:.4g} for all parties that answered")
     print_held_back(figures)
@@ -91,13 +93,6 @@ def _standing(party: str, its: dict[str, Any], figures: dict[str, Any]) -> str:
         return f"REFUSED, left out: {figures['refused'][party]}"
     why = f": {figures['failed'][party]}" if party in figures["failed"] else ""
     return f"LATE, left out (zeros); add it later with --refit{why}"
-
-
-def _hinted(its: dict[str, Any]) -> str:
-    how = "as it is" if its["epsilon"] is None else f"label epsilon {its['epsilon']:g}"
-    sums = f"largest sum over rows: {its['spent']:g} of {its['limit']:g} at most"
-    book = f"told anew: {its['rows told anew']:,} rows; {sums}; record {its['record']}"
-    return f"hints: guests were told {its['label']!r}, {how}; {book}"
 
 
 def _traffic(figures: dict[str, Any]) -> str:

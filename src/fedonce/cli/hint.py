@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,21 +25,21 @@ from fedonce.cli.options import (
     Types,
     pairs,
 )
-from fedonce.cli.terminal import AsJson, Quiet, progress, show, to_json
+from fedonce.cli.terminal import AsJson, Quiet, progress, say, show, to_json
 from fedonce.cli.unfolding import unfolded
 from fedonce.errors import InputError
 
 if TYPE_CHECKING:
-    from fedonce.jobs import Telling
+    from fedonce import Hinting
 
 
 @dataclass(frozen=True)
-class TellingOptions:
-    """Of how labels are told."""
+class HintingOptions:
+    """Of how labels are disclosed."""
 
     epsilon: Annotated[
         float | None,
-        Privacy(help="With which each label is told, by randomised response, such as 2: its owner can deny it."),
+        Privacy(help="Label epsilon of each answer, by randomised response, such as 2: a person can deny the label."),
     ] = None
     proxy: Annotated[
         str | None,
@@ -60,12 +61,12 @@ class TellingOptions:
         ),
     ] = None
 
-    def telling(self) -> Telling:
-        """Return how labels are told."""
-        from fedonce.jobs import Telling
+    def hinting(self, column: str) -> Hinting:
+        """Return how a column is hinted at."""
+        from fedonce import Hinting
 
         classes = None if self.classes is None else tuple(part.strip() for part in self.classes.split(","))
-        return Telling(self.epsilon, self.proxy, self.run, _numbers(self.edges), self.task, classes)
+        return Hinting.of(column, self.epsilon, self.proxy, _numbers(self.edges), classes)
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def hint(
     table: TableFile,
     label: Annotated[str, typer.Option(help="Column that is hinted at.")],
     out: Annotated[Path, typer.Option(help="File of hints, for guests: hints.fedonce.")],
-    telling: TellingOptions,
+    hinting: HintingOptions,
     leaving: HintLeavingOptions,
     id: Id = None,
     types: Types = None,
@@ -102,51 +103,44 @@ def hint(
     ] = None,
     limit: Annotated[
         float | None,
-        Privacy(
-            help="The most that a row's epsilons may add up to, kept in the record. Default: as before, 8 at first."
-        ),
+        Privacy(help="The most that label epsilons may add up to, kept in the record. Default: as before, 8 at first."),
     ] = None,
-    new_rows: Annotated[
-        bool,
-        Privacy("--new-rows", help="Ids that the record does not know are new people, and not others of the same."),
-    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Publish hints at labels: each told through randomised response, so that guests learn what matters for it.
+    """Publish hints at labels, each by randomised response, so that guests learn what matters for the label.
 
-    The same label of a row, told the same way, has the same answer and costs nothing again; anything else adds its epsilon to
-    that row's sum. Where a row's sum would be beyond the limit nothing is written (exit code 5).
+    Published again, to the same or to other guests, a label that has not changed has the same answer, which costs nothing more.
+    Another epsilon, other classes or another name add their epsilon; beyond the limit nothing is written (exit code 5).
     """
     from fedonce.jobs import HintJob, TableSource
 
     with progress(quiet) as tell:
-        rows, sealing, how = leaving.row_names(), leaving.sealing(), telling.telling()
+        rows, sealing, how = leaving.row_names(), leaving.sealing(), hinting.hinting(label)
         source = TableSource(table, id, types=pairs(types, "--type", "age=number"))
-        job = HintJob(source, label, out, how, name, rows, sealing, record, limit, new_rows)
-        figures = job.run(tell).as_json()
+        job = HintJob(source, label, out, how, name, rows, sealing, record, limit, hinting.run, hinting.task)
+        report = job.run(tell)
+    figures, done = report.as_json(), report.publication.as_json()
     if as_json:
         typer.echo(to_json(figures))
         return
     typer.echo("What leaves your premises:")
-    kept = ("record", "record begun", "cost", "spent", "limit", "rows told anew", "new ids", "labels changed")
-    published = {key: figures.pop(key) for key in kept}
-    show(figures)
-    anew = published["rows told anew"]
-    new = (
-        f", {published['new ids']:,} of them new to the record"
-        if published["new ids"] and not published["record begun"]
-        else ""
-    )
-    again = (
-        f"told anew for {anew:,} of {figures['rows']:,} rows{new}" if anew else "the same as before, it costs nothing"
-    )
-    means = f" {telling.epsilon:g}: {again}" if telling.proxy is None else f": none, {telling.proxy!r} travels AS IT IS"
-    typer.echo(
-        f"\nLabel epsilon{means}; largest sum over rows: {published['spent']:g} of {published['limit']:g} at most."
-    )
-    begun = "begun: keep it, it is private and holds the key" if published["record begun"] else "private, stays here"
-    typer.echo(f"record: {published['record']} ({begun})")
+    show({key: value for key, value in figures.items() if key not in done})
+    say("")
+    for line in published(done):
+        say(line)
+
+
+def published(done: dict[str, Any]) -> Iterator[str]:
+    """Return, line by line, what was disclosed to whom, what it cost, and what the sums do not cover."""
+    for line in done["disclosed"]:
+        yield f"Disclosed: {line}"
+    cost = f"{done['cost']:g}" if done["cost"] else "nothing more, the answers are those of before"
+    sums = f"sum of label epsilons of {done['column']!r}: {done['spent on label']:g}; of all labels: {done['spent']:g}"
+    yield f"Cost: {cost}; {sums}, {done['limit']:g} at most."
+    yield done["holds"]
+    begun = "begun: keep it, it is private and holds" if done["record begun"] else "private, stays here, holds"
+    yield f"record: {done['record']} ({begun} the key {done['key']}, from which answers follow)"
 
 
 def _numbers(text: str | None) -> tuple[float, ...] | None:

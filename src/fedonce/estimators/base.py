@@ -28,10 +28,10 @@ from fedonce.hostmodels.recipe import Recipe
 from fedonce.learners import Learner
 from fedonce.learners.hinted import LEAST_HINTED
 from fedonce.messages.codecs.budget import most_values
-from fedonce.messages.hints import Hints
+from fedonce.messages.hints import Hinting, Hints
 from fedonce.messages.traffic import Traffic
 from fedonce.party import Guest, Host, purses, sharing
-from fedonce.party.hinting import Hinting, as_hinting, publish
+from fedonce.party.hinting import publish
 from fedonce.party.parameters import ByGuest, of_guest, refuse_unknown_guests, values
 from fedonce.party.presence import Present, masks
 from fedonce.privacy import ledger, settings
@@ -139,7 +139,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(stale, None)
         privacy = self._whole_privacy()
         checks.check_parameters(self, self._owner, self._task, privacy)
-        hinting = as_hinting(self.hints, self._owner)
+        hinting = checks.as_hinting(self.hints, self._owner)
         self._blocks, self.host_ = resolve(self.parties, self.host, table.names, self._owner)
         weight = weights_of(sample_weight, self.class_weight, X, label, self._task, self._owner)
         own, plan = self._budget(privacy, table.n_rows, present)

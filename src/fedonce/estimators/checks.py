@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from fedonce import hostmodels, learners
 from fedonce.errors import parameter_error
 from fedonce.messages import codecs
+from fedonce.messages.hints import Hinting, Hints
 from fedonce.party import blurring, check_labels, check_noise, sharing
 from fedonce.party.parameters import check_counts, values
 from fedonce.party.protecting import check_protect
 from fedonce.privacy.settings import Privacy
 from fedonce.rounds.settings import as_rounds
 from fedonce.training.loop import pick_device
+
+
+def as_hinting(given: object, owner: str) -> Hinting | Hints | None:
+    """Return how to hint from what a user gives: an epsilon, a `Hinting`, ready `Hints`; None: not at all."""
+    if given is None or isinstance(given, Hints):
+        return given
+    if isinstance(given, bool) or not isinstance(given, int | float | np.number | Hinting):
+        raise parameter_error(owner, "hints", "an epsilon, a Hinting, Hints or None", given)
+    if math.isinf(given.epsilon if isinstance(given, Hinting) else float(given)):
+        wanted = (
+            "finite: fit hints at its own labels, which would leave as they are. Of another label, which may, give the Hints "
+            "(fedonce.party.hinting.publish)"
+        )
+        raise parameter_error(owner, "hints", wanted, given)
+    return given if isinstance(given, Hinting) else Hinting(float(given))
 
 
 def check_parameters(given: Any, owner: str, task: str, privacy: Privacy) -> None:

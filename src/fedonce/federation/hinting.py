@@ -12,7 +12,7 @@ from fedonce.errors import MessageError
 from fedonce.federation.request import Request
 from fedonce.federation.runfile import RunFile
 from fedonce.federation.workplace import Refused
-from fedonce.jobs import TableSource, Telling
+from fedonce.jobs import TableSource
 from fedonce.jobs.hint import read_label
 from fedonce.jobs.hint_record import HintRecord, Publication
 from fedonce.messages.hints import Hints
@@ -46,17 +46,10 @@ class Hinted:
 
     def as_json(self) -> dict[str, Any]:
         """Return what was published as JSON values; the epsilon of a label that travels as it is as None."""
-        hints, done = self.hints, self.publication
-        told = {"label": hints.label, "epsilon": None if hints.keep == 1 else hints.epsilon, "classes": hints.classes}
-        spent = {
-            "cost": done.cost,
-            "spent": done.spent,
-            "limit": done.limit,
-            "rows told anew": done.anew,
-            "labels changed": done.changed,
-            "record": str(done.record),
-        }
-        return told | spent | {"bytes": sum(map(len, self.files.values())), "guests": list(self.files)}
+        hints = self.hints
+        what = {"label": hints.label, "epsilon": None if hints.keep == 1 else hints.epsilon, "classes": hints.classes}
+        files = {"bytes": sum(map(len, self.files.values())), "guests": list(self.files)}
+        return what | self.publication.as_json() | files
 
 
 def publish(file: RunFile, party: Host, agreed: Mapping[str, bytes], guests: list[str]) -> Hinted | None:
@@ -68,17 +61,13 @@ def publish(file: RunFile, party: Host, agreed: Mapping[str, bytes], guests: lis
     wanted = file.hints
     if wanted is None or not guests:
         return None
-    label, ids = read_label(TableSource(file.table, file.id, types=file.types), wanted.label, party.name)
-    task = None if wanted.edges or wanted.classes else file.task
-    telling = Telling(wanted.epsilon, wanted.proxy, file.run, wanted.edges, task, wanted.classes)
-    task, public = telling.task_of(label, wanted.label), telling.public(label, wanted.label)
+    source = TableSource(file.table, file.id, types=file.types)
+    label, ids, task = read_label(source, wanted.label, wanted.hinting, party.name, file.task)
     naming = Naming("hashed" if party.secret is None else "keyed", party.secret, party.forms)
     # Without an alignment one file is for all; with one, each guest has its own, in the rows agreed with it.
-    rows = [AgreedRows.from_bytes(agreed[name]) for name in guests] if agreed else [None]
-    record, hinting = HintRecord(wanted.record, wanted.limit), telling.hinting(wanted.label)
-    done = record.publish(
-        label, hinting, task, party.name, file.run, ids, naming, rows, wanted.label, public, wanted.new_rows
-    )
+    to = [(AgreedRows.from_bytes(agreed[name]), (name,)) for name in guests] if agreed else [(None, tuple(guests))]
+    record = HintRecord(wanted.record, wanted.limit)
+    done = record.publish(label, wanted.label, wanted.hinting, task, party.name, file.run, ids, naming, to)
     files = [hints.to_bytes() for hints in done.hints] * (1 if agreed else len(guests))
     return Hinted(dict(zip(guests, files, strict=True)), done)
 

@@ -2,63 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from fedonce.data.table import as_text
 from fedonce.errors import InputError
-from fedonce.federation.tomlfile import FLAG, NAME, TEXT, Keys, Kind, check, number, wrong
+from fedonce.federation.tomlfile import NAME, TEXT, Keys, Kind, check, number, wrong
 from fedonce.learners.names import LEARNERS
-from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON
+from fedonce.messages.hints import LEAST_EPSILON, MOST_EPSILON, MOST_LIMIT, RECORD, Hinting
 
 SECTION = "hints"
-RECORD, MOST_LIMIT = "hints.record", 1000.0  # as in `jobs.hint_record`, which takes seconds to import
-MOST_EDGES = MOST_CLASSES - 1
 
 
 def _is_epsilon(value: Any) -> bool:
     return type(value) in (int, float) and LEAST_EPSILON <= value <= MOST_EPSILON
 
 
-def _are_edges(value: Any) -> bool:
-    if not isinstance(value, list) or not 1 <= len(value) <= MOST_EDGES:
-        return False
-    if not all(type(each) in (int, float) and abs(each) <= sys.float_info.max for each in value):
-        return False
-    return all(low < high for low, high in pairwise(value))
-
-
-def _are_classes(value: Any) -> bool:
-    if not isinstance(value, list) or not 2 <= len(value) <= MOST_CLASSES:
-        return False
-    kinds = {str if type(each) is str else type(each) if type(each) is bool else float for each in value}
-    known = all(
-        each if type(each) is str else type(each) in (int, float, bool) and abs(each) <= sys.float_info.max
-        for each in value
-    )
-    return known and len(kinds) == 1 and len(set(map(_class_name, value))) == len(value)
-
-
-def _class_name(value: str | float) -> str:
-    """Return a class as a text: 2 and 2.0 are one, true is "true"."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return as_text(value)
-
-
 _EPSILON = Kind(f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}", _is_epsilon)
-HINTS_KEYS: Keys = {
-    "epsilon": _EPSILON,
-    "edges": Kind(f"a list of 1 to {MOST_EDGES} numbers, ascending", _are_edges),
-    "classes": Kind(f"a list of 2 to {MOST_CLASSES} texts or numbers, each once", _are_classes),
-    "label": TEXT,
-    "proxy": NAME,
-    "new_rows": FLAG,
-}
+_LIST = Kind("a list", lambda value: isinstance(value, list))
+HINTS_KEYS: Keys = {"epsilon": _EPSILON, "edges": _LIST, "classes": _LIST, "label": TEXT, "proxy": NAME}
 TOP_KEYS: Keys = {
     "hints": Kind(
         f"an epsilon, {_EPSILON.must_be}, or a table [hints]",
@@ -77,30 +40,18 @@ class HintsWanted:
     ----------
     label : str
         The column that is hinted at.
-    epsilon : float, optional
-        With which each label is told; None: it travels as it is, as `proxy`.
-    edges : tuple of float, optional
-        Of numbers: between which of them the bins lie.
-    proxy : str, optional
-        The name under which a column that is no secret travels.
+    hinting : Hinting
+        With which epsilon, in which bins or classes.
     record : path
         What the host has published so far.
     limit : float, optional
-        The most that a row's epsilons may add up to; None: as the record says.
-    classes : tuple of str, optional
-        The classes that a label can have, by public knowledge; None: those of the labels.
-    new_rows : bool
-        Whether ids that the record does not know are new people's.
+        The most that label epsilons may add up to; None: as the record says.
     """
 
     label: str
-    epsilon: float | None
-    edges: tuple[float, ...] | None
-    proxy: str | None
+    hinting: Hinting
     record: Path
     limit: float | None = None
-    classes: tuple[str, ...] | None = None
-    new_rows: bool = False
 
 
 def hints_wanted(path: Path, content: Mapping[str, Any], outside: Keys) -> HintsWanted | None:
@@ -113,29 +64,18 @@ def hints_wanted(path: Path, content: Mapping[str, Any], outside: Keys) -> Hints
         return None
     own = given if isinstance(given, dict) else {"epsilon": given}
     check(path, "run file", own, HINTS_KEYS, SECTION, outside)
-    label, proxy, epsilon = own.get("label", content["label"]), own.get("proxy"), own.get("epsilon")
+    label, proxy = own.get("label", content["label"]), own.get("proxy")
     if label == content["id"]:
         raise wrong(path, "label", "another column than 'id'", label, SECTION)
-    if (proxy is None) == (epsilon is None):
-        raise InputError(
-            f"{path}: [hints] must have an 'epsilon', or the name of a 'proxy', a column that is no secret and travels as it is; "
-            "write for example: epsilon = 2.0"
-        )
     if proxy is not None and label == content["label"]:
         must_be = "another column than the run's own 'label', which travels with an epsilon alone"
         raise wrong(path, "label", must_be, label, SECTION)
+    try:
+        hinting = Hinting.of(label, own.get("epsilon"), proxy, own.get("edges"), own.get("classes"))
+    except InputError as error:
+        raise InputError(f"{path}, [hints]: {error}", parameter=error.parameters) from None
     _check_together(path, content, own)
-    edges = own.get("edges")
-    return HintsWanted(
-        label,
-        None if epsilon is None else float(epsilon),
-        None if edges is None else tuple(map(float, edges)),
-        proxy,
-        path.parent / content.get("hints_record", RECORD),
-        content.get("hints_limit"),
-        None if "classes" not in own else tuple(map(_class_name, own["classes"])),
-        own.get("new_rows", False),
-    )
+    return HintsWanted(label, hinting, path.parent / content.get("hints_record", RECORD), content.get("hints_limit"))
 
 
 def _check_together(path: Path, content: Mapping[str, Any], own: Mapping[str, Any]) -> None:
@@ -166,12 +106,7 @@ def _check_together(path: Path, content: Mapping[str, Any], own: Mapping[str, An
             f"{path}: there are hints, and {what}, whose values lie on steps of their own, which leaves no room for hints. "
             f"Take out the hints, or {what}."
         )
-    if "classes" in own and ("edges" in own or (content.get("task") == "regression" and "label" not in own)):
-        other = "edges" if "edges" in own else 'task = "regression"'
-        raise InputError(
-            f"{path}: [hints] has 'classes', and there are numbers that are told in bins ({other}). Take one of them out."
-        )
-    if content.get("task") == "regression" and "label" not in own and "edges" not in own:
+    if content.get("task") == "regression" and not {"label", "edges", "classes"} & own.keys():
         raise InputError(
             f"{path}: there are hints at numbers, and no bins; write in a section [hints] between which numbers, by public "
             "knowledge: edges = [10000, 50000]"

@@ -5,8 +5,7 @@ The commands, the federation and Python all run these.
 
 from fedonce.jobs.explain import ExplainJob, ExplanationReport
 from fedonce.jobs.guest import GuestJob, GuestReport, MessageReport, RepresentJob
-from fedonce.jobs.hint import HintJob, HintReport, Telling
-from fedonce.jobs.hints_taken import HintsFile
+from fedonce.jobs.hint import HintJob, HintReport, HintsFile
 from fedonce.jobs.host import HostJob, HostReport
 from fedonce.jobs.incoming import Incoming, Limits
 from fedonce.jobs.leakage import LeakageJob, LeakageReport
@@ -51,5 +50,4 @@ __all__ = [
     "RowNames",
     "Sealing",
     "TableSource",
-    "Telling",
 ]

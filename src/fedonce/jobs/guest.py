@@ -16,7 +16,7 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
 from fedonce.jobs.folders import check_folder
-from fedonce.jobs.hints_taken import HintsFile, Taken, check_beside_hints
+from fedonce.jobs.hint import HintsFile, Taken
 from fedonce.jobs.pages import guest_page, report_aside, write_report
 from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
@@ -25,6 +25,7 @@ from fedonce.learners import Auto
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
+from fedonce.party.hinting import check_beside
 from fedonce.party.sending import GUESSABLE
 from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
@@ -170,7 +171,9 @@ class GuestJob:
                 "GuestJob", "refuse_above", "between 0 and 1, and attacks are tried then (attack)", self.refuse_above
             )
         if self.hints is not None:
-            check_beside_hints(self.learning, self.budget)
+            private = self.budget.plan is not None or self.budget.epsilon is not None
+            local, protected = self.learning.local_epsilon is not None, self.learning.protect is not None
+            check_beside(self.learning.learner, private, local, protected)
 
     def run(self, tell: Tell = silent, progress: Progress | None = None) -> GuestReport:
         """Do it; `tell` is told each step in a line, `progress` how far the learning is."""

@@ -1,41 +1,45 @@
-"""A host's job before guests learn: to publish hints at its labels, once, and to write down that it did."""
+"""Hints as files: a host's job to publish them before guests learn, and a guest's way to take them."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.assess.inspection import describe_hints
 from fedonce.data.files import read_table
-from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
-from fedonce.jobs.hint_record import RECORD, HintRecord, Publication, lock_of
-from fedonce.jobs.sealing import Sealed, Sealing
+from fedonce.data.table import Table
+from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
+from fedonce.jobs.hint_record import ANYONE, HintRecord, Publication, lock_of
+from fedonce.jobs.sealing import Keys, Sealed, Sealing
 from fedonce.jobs.settings import File, RowNames
 from fedonce.jobs.tables import TableSource, check_label, check_task, infer_task
-from fedonce.messages.envelope import is_name
-from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints
-from fedonce.messages.names import check_name
-from fedonce.party.hinting import Hinting
+from fedonce.learners.hinted import LEAST_HINTED
+from fedonce.messages.envelope import SEALED, is_name, kind_of, read_bytes
+from fedonce.messages.hints import RECORD, Hinting, Hints, check_start, too_large
+from fedonce.messages.keys import PrivateKey, read_public, unseal
+from fedonce.messages.names import MUST_BE, check_name, is_party_name, why_not
+from fedonce.party import Guest
+from fedonce.party.hinting import hints_of
+from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Ids
 from fedonce.system.disk import write_file
 from fedonce.system.text import Tell, silent
 
 GUESSABLE = (
-    "The hints of party {party!r} name rows by hashes without a key: whoever can list the ids (customer numbers, addresses) can "
-    "find out which are inside, and what is told of each. Share a secret (naming), or agree on rows by an alignment (agreed)."
+    "The hints of party {party!r} name rows by hashes without a key: anyone who can list the ids (customer numbers, addresses) "
+    "can find out which are inside, and the answer of each. Share a secret (naming), or agree on rows by an alignment (agreed)."
 )
 
 
 @dataclass(frozen=True)
 class HintReport:
-    """What was published: the hints, their file, and what the record adds up to.
+    """What was published.
 
     Attributes
     ----------
@@ -53,176 +57,60 @@ class HintReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
-        sent, receiver, done = self.leaving, self.leaving.receiver, self.publication
+        sent, receiver = self.leaving, self.leaving.receiver
         figures = describe_hints(sent.message, len(sent.data), str(self.path), verify=sent.signer)
-        return figures | {
-            "sealed": "no" if receiver is None else f"to {receiver.fingerprint}",
-            "record": str(done.record),
-            "record begun": done.begun,
-            "cost": done.cost,
-            "spent": done.spent,
-            "limit": done.limit,
-            "rows told anew": done.anew,
-            "new ids": done.new,
-            "labels changed": done.changed,
-        }
-
-
-@dataclass(frozen=True)
-class Telling:
-    """How a label is told, and for which run.
-
-    Parameters
-    ----------
-    epsilon : float, optional
-        With which each label is told; finite. It is left out with `proxy` alone.
-    proxy : str, optional
-        The label is no secret and travels as it is, under this name: last year's, a coarser one, a public stand-in.
-    run : str
-        The training that hints are for.
-    edges : sequence of float, optional
-        Of numbers: between which of them the bins lie. They are published.
-    task : str, optional
-        "classification" or "regression"; None: by the labels.
-    classes : sequence of str, optional
-        The classes that a label can have, by public knowledge; None: those that the labels have, which hints then tell of.
-    """
-
-    epsilon: float | None = None
-    proxy: str | None = None
-    run: str = "local"
-    edges: Sequence[float] | None = None
-    task: str | None = None
-    classes: Sequence[str] | None = None
-
-    def __post_init__(self) -> None:
-        self._check_classes()
-        if self.proxy is not None and self.epsilon is not None:
-            raise _wrong_epsilon(f"left out where a stand-in, {self.proxy!r}, travels as it is (proxy)", self.epsilon)
-        if self.proxy is None and self.epsilon is None:
-            raise InputError(
-                "Say with which label epsilon the column is told (epsilon), such as 2. If it is no secret and may travel as it "
-                "is, say under which name (proxy).",
-                parameter=("epsilon", "proxy"),
-            )
-        if self.epsilon is not None and not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
-            wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}"
-            if self.epsilon == math.inf:
-                wanted += "; a column that is no secret may travel as it is, under a name of its own (proxy)"
-            raise _wrong_epsilon(wanted, self.epsilon)
-        if self.task not in (None, "classification", "regression"):
-            raise parameter_error("Telling", "task", "'classification' or 'regression'", self.task)
-        if not is_name(self.run):
-            raise parameter_error("Telling", "run", "printable text of 1 to 100 bytes", self.run)
-        self.hinting("label")
-
-    def _check_classes(self) -> None:
-        if self.classes is None:
-            return
-        wanted = f"a list of 2 to {MOST_CLASSES} texts, each once"
-        texts = not isinstance(self.classes, str) and all(isinstance(each, str) and each for each in self.classes)
-        if not texts or not 2 <= len({*self.classes}) <= MOST_CLASSES or len({*self.classes}) < len(self.classes):
-            raise parameter_error("Telling", "classes", wanted, self.classes)
-        other = "edges" if self.edges is not None else "task" if self.task == "regression" else None
-        if other is not None:
-            raise InputError(
-                f"Labels have classes (classes), or are numbers that are told in bins ({other}); leave out one of the two.",
-                parameter=("classes", other),
-            )
-
-    def public(self, label: NDArray[Any], column: str) -> NDArray[Any] | None:
-        """Return the public classes as labels have them, which may be numbers or truth values; None: none are given."""
-        if self.classes is None:
-            return None
-        named = {"true": True, "false": False, "1": True, "0": False}
-        try:
-            if label.dtype.kind == "b":
-                return np.array([named[each.strip().lower()] for each in self.classes])
-            if label.dtype.kind in "iuf":
-                return np.array([float(each) for each in self.classes])
-        except (KeyError, ValueError):
-            what = "true or false" if label.dtype.kind == "b" else "numbers"
-            raise InputError(
-                f"The labels, column {column!r}, are {what}, and the classes given are not: {shown(list(self.classes))}; give "
-                "the classes of this column (classes), or read it as text (types).",
-                parameter=("classes", "types"),
-            ) from None
-        return np.array(self.classes, dtype=object)
-
-    def hinting(self, label: str) -> Hinting:
-        """Return it as the parties' code knows it: with an epsilon under the label's own name, or as it is under the proxy's."""
-        if self.proxy is not None:
-            return Hinting(math.inf, self.edges, self.proxy)
-        assert self.epsilon is not None
-        return Hinting(self.epsilon, self.edges, label)
-
-    def task_of(self, label: NDArray[Any], column: str) -> str:
-        """Return what labels are, classes or numbers; raise where numbers have no bins, or bins no numbers."""
-        if self.edges is not None:
-            if label.dtype.kind not in "fiu":
-                raise InputError(
-                    f"The labels, column {column!r}, are no numbers, and bins are for numbers; leave them out (edges).",
-                    parameter="edges",
-                )
-            return "regression"
-        if self.classes is not None:
-            return "classification"
-        found = self.task or infer_task(label)
-        check_task(found, label, column)
-        if found == "regression":
-            raise InputError(
-                f"The labels, column {column!r}, are numbers, and hints at numbers need bins; give the numbers between them, by "
-                "public knowledge (edges); or say which classes there are (classes), or that each number is one "
-                "(task=classification).",
-                parameter=("edges", "classes", "task"),
-            )
-        return found
-
-
-def _wrong_epsilon(wanted: str, got: object) -> InputError:
-    return InputError(str(parameter_error("Telling", "epsilon", wanted, got)), parameter=("epsilon", "proxy"))
+        sealed = "no" if receiver is None else f"to {receiver.fingerprint}"
+        return figures | {"sealed": sealed} | self.publication.as_json()
 
 
 @dataclass(frozen=True)
 class HintJob:
-    """Publish hints at a label: read it, tell each row's through randomised response, write that down, then the file.
+    """Publish hints at a label: read it, disclose each row's by randomised response, write that down, then the file.
 
     Parameters
     ----------
     table : TableSource
         The host's table.
     label : str
-        The column that is hinted at.
+        The column that is hinted at; with a finite epsilon the label has its name.
     out : path
         The file of hints, for guests.
-    telling : Telling
-        With which epsilon, in which bins, for which run.
+    hinting : Hinting
+        With which epsilon, in which bins or classes.
     name : str
         The host's name.
     rows, sealing
         How rows are named, as in a guest's message, and who signs and opens the file.
     record : path, optional
-        What the host has published so far; None: `hints.record` beside the table. It is private; by it the same is told again.
+        What the host has published so far; None: `hints.record` beside the table. It is private, and has the key to answers.
     limit : float, optional
-        The most that a row's epsilons may add up to; None: as the record says, 8 where it is begun.
-    new_rows : bool
-        Ids that the record does not know are new people, however many they are; else most must be known.
+        The most that epsilons may add up to; None: as the record says, 8 where it is begun.
+    for_run : str
+        The training that hints are for.
+    task : str, optional
+        "classification" or "regression"; None: by the labels.
     """
 
     table: TableSource
     label: str
     out: str | Path
-    telling: Telling
+    hinting: Hinting
     name: str = "host"
     rows: RowNames = field(default_factory=RowNames)
     sealing: Sealing = field(default_factory=Sealing)
     record: File = None
     limit: float | None = None
-    new_rows: bool = False
+    for_run: str = "local"
+    task: str | None = None
 
     def __post_init__(self) -> None:
         check_name("HintJob", "name", self.name)  # before any error about the table quotes it
-        self.telling.hinting(self.label)
+        if not is_name(self.for_run):
+            raise parameter_error("HintJob", "for_run", "printable text of 1 to 100 bytes", self.for_run)
+        if self.task not in (None, "classification", "regression"):
+            raise parameter_error("HintJob", "task", "'classification' or 'regression'", self.task)
+        if math.isfinite(self.hinting.epsilon):
+            object.__setattr__(self, "hinting", replace(self.hinting, label=self.label))
         book = self.book.path
         needed: dict[str, File] = {"record": book, "lock of the record": lock_of(book), "table": self.table.path}
         needed |= {"secret": self.rows.secret, "file of agreed rows": self.rows.rows, "key": self.rows.key}
@@ -238,29 +126,148 @@ class HintJob:
         return HintRecord(path, self.limit)
 
     def run(self, tell: Tell = silent) -> HintReport:
-        """Do it; `tell` is told each step in a line."""
+        """Do it; `tell` gets each step in a line."""
         keys, agreed, naming = self.sealing.keys(), self.rows.agreed(), self.rows.naming()
         tell(f"reading {self.table.path}")
-        label, ids = read_label(self.table, self.label, self.name)
+        label, ids, task = read_label(self.table, self.label, self.hinting, self.name, self.task)
         self.rows.check_ids(ids is not None)
         if ids is not None and agreed is None and (naming is None or naming.form == "hashed"):
             text = GUESSABLE.format(party=self.name)
             warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=2)
-        task = self.telling.task_of(label, self.label)
-        hinting, run = self.telling.hinting(self.label), self.telling.run
-        tell(f"telling {len(label):,} labels")
-        public = self.telling.public(label, self.label)
-        more = ((agreed,), self.label, public, self.new_rows)
-        done = self.book.publish(label, hinting, task, self.name, run, ids, naming, *more)
+        tell(f"drawing answers for {len(label):,} labels")
+        to = ((agreed, (_receiver(agreed, keys),)),)
+        done = self.book.publish(label, self.label, self.hinting, task, self.name, self.for_run, ids, naming, to)
         leaving = keys.close(done.hints[0])
         return HintReport(leaving, write_file(self.out, leaving.data), done)
 
 
-def read_label(source: TableSource, label: str, party: str) -> tuple[NDArray[Any], Ids | None]:
-    """Read the labels of a table and its ids, and no other column."""
+def _receiver(agreed: AgreedRows | None, keys: Keys) -> str:
+    """Return who gets a file, as far as it can be known."""
+    if keys.receiver is None:
+        return ANYONE if agreed is None else agreed.guest
+    return f"{'a guest' if agreed is None else agreed.guest} with the key {keys.receiver.fingerprint}"
+
+
+def read_label(
+    source: TableSource, label: str, hinting: Hinting, party: str, task: str | None = None
+) -> tuple[NDArray[Any], Ids | None, str]:
+    """Read the labels of a table, its ids and no other column, and say what labels are: classes or numbers."""
     if label == source.id:
         raise InputError(f"The column {label!r} has the ids, and cannot be the label, too (label).", parameter="label")
     types = {name: kind for name, kind in source.types.items() if name == label}
     table = read_table(source.path, id=source.id, columns=[label], types=types, party=party)
-    check_label(table.columns[0], f"Column {label!r} of {source.path}")
-    return table.columns[0], table.ids
+    column = table.columns[0]
+    check_label(column, f"Column {label!r} of {source.path}")
+    if hinting.edges is not None and column.dtype.kind not in "fiu":
+        raise InputError(
+            f"The labels, column {label!r}, are no numbers, and bins are for numbers; leave them out (edges).",
+            parameter="edges",
+        )
+    if hinting.edges is not None or hinting.classes is not None:
+        return column, table.ids, "classification" if hinting.edges is None else "regression"
+    found = task or infer_task(column)
+    check_task(found, column, label)
+    if found == "regression":
+        raise InputError(
+            f"The labels, column {label!r}, are numbers, and hints at numbers need bins; give the numbers between them, by "
+            "public knowledge (edges); or say which classes there are (classes), or that each number is one "
+            "(task=classification).",
+            parameter=("edges", "classes", "task"),
+        )
+    return column, table.ids, found
+
+
+@dataclass(frozen=True)
+class HintsFile:
+    """Hints of the host that a guest learns with.
+
+    Parameters
+    ----------
+    path : path
+        The file of `fedonce host hint`.
+    verify : path, optional
+        Public key of the host: the hints must be signed with it.
+    """
+
+    path: str | Path
+    verify: File = None
+
+    def read(self, run: str, guest: str, key: PrivateKey | None) -> Hints:
+        """Read them, trusting nothing of them; `key` opens them where they are sealed."""
+        raw = read_bytes(self.path, "hints file", look=partial(self._judge, key is not None))
+        try:
+            hints = Hints.from_bytes(unseal(raw, key) if key is not None and kind_of(raw) == "sealed" else raw)
+        except MessageError as error:
+            raise error.found_in(self.path) from None
+        if not is_party_name(hints.party) or hints.party == guest:
+            what = why_not(hints.party) if hints.party != guest else f"the guest's own, {guest!r}"
+            raise self._refused(f"the name of their host must be {MUST_BE}, and another than the guest's. Got {what}")
+        if hints.run != run:
+            raise self._refused(f"they belong to run {hints.run!r}, this is run {run!r}", "run")
+        if self.verify is not None:
+            known = read_public(self.verify)
+            if not hints.signature:
+                raise self._refused(f"they are not signed, and must be, with the key {known.fingerprint}", "verify")
+            if not known.verify(hints.checksum, hints.signature):
+                why = f"their signature is not by the key {known.fingerprint}. Ask the host, by another way, for its public key"
+                raise self._refused(why, "verify")
+        return hints
+
+    def _judge(self, has_key: bool, start: bytes, size: int) -> None:
+        """Refuse a file by its first bytes and its size, before it is read."""
+        if start.startswith(SEALED):
+            if not has_key:
+                text = f"The hints file {self.path} is sealed; give the private key that it was sealed to (key)."
+                raise MessageError(text, parameter="key")
+            if why := too_large(size):
+                raise self._refused(why)
+            return
+        try:
+            check_start(start, size)
+        except MessageError as error:
+            raise error.found_in(self.path) from None
+
+    def _refused(self, why: str, parameter: str | tuple[str, ...] = ()) -> MessageError:
+        return MessageError(f"The hints in {self.path} are refused: {why}.", parameter=parameter)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a guest made of hints: at which label, for how many of its rows there was one, and how many values are by them."""
+
+    label: str
+    epsilon: float
+    classes: int
+    rows: int
+    hinted_rows: int
+    values: int
+    hinted_values: int
+
+    @classmethod
+    def of(cls, hints: Hints, party: Guest, own: Table, agreed: AgreedRows | None, values: int) -> Taken:
+        """Return it of a guest that has learnt, and sends this number of values per row."""
+        answers = hints_of(hints, own, None, party.naming, agreed, party.name, party.run)
+        by_hints = int(getattr(party.learner, "hinted_", 0))
+        known = int((answers >= 0).sum())
+        return cls(hints.label, hints.epsilon, hints.classes, len(answers), known, values, by_hints)
+
+    @property
+    def in_words(self) -> str:
+        """All of it, in some sentences."""
+        how = "as it is" if math.isinf(self.epsilon) else f"label epsilon {self.epsilon:g}"
+        gaps = "" if self.hinted_rows == self.rows else "; rows without one are fine"
+        if self.hinted_values:
+            made = f"{self.hinted_values} of {self.values} values {'is' if self.hinted_values == 1 else 'are'} learnt from hints"
+        elif self.hinted_rows < LEAST_HINTED:
+            made = f"No value is by hints: fewer than {LEAST_HINTED} rows have one"
+        else:
+            made = (
+                "No value is by hints: a table uses hints only if you ask for the learner 'hinted', images only if a trial on "
+                "rows held back shows that they help"
+            )
+        known = f"{self.hinted_rows:,} of {self.rows:,} rows have one{gaps}"
+        return f"Hints at {self.label!r} ({how}, {self.classes} classes): {known}. {made}."
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as JSON values; an epsilon that is infinite as None."""
+        return asdict(self) | {"epsilon": None if math.isinf(self.epsilon) else self.epsilon}

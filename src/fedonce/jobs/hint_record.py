@@ -1,56 +1,190 @@
-"""What a host has published of its labels: a private file that is read, added to and written before any hints leave."""
+"""What a host has published of its labels: a private file that is read, added to and written before any hints leave.
+
+It holds the key from which answers follow. With it, the same label of the same row has the same answer in every publication for
+the same purpose (`fedonce.party.hinting.Purpose`), so there is no book of answers: the record says which columns were published,
+for which purposes, and to whom, and limits the sum of the purposes' epsilons.
+"""
 
 from __future__ import annotations
 
-import hmac
 import json
 import math
 import secrets
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.errors import FedOnceWarning, InputError, parameter_error
-from fedonce.jobs.hint_books import MOST_LIMIT, Books, Published, is_limit, time_now
-from fedonce.jobs.hint_rows import Tellings
-from fedonce.messages.hints import Hints
+from fedonce.errors import BudgetError, InputError, parameter_error
+from fedonce.messages.hints import LEAST_EPSILON, MOST_EPSILON, MOST_LIMIT, Hinting, Hints, keep_of
 from fedonce.messages.keys import warn_if_open
-from fedonce.party.hint_checks import checked_ids, checked_public
-from fedonce.party.hinting import KEY_BYTES, Hinting, forms_of, publish
+from fedonce.party.hinting import KEY_BYTES, Purpose, forms_of, publish
 from fedonce.rows.alignment import AgreedRows
-from fedonce.rows.ids import Ids, Naming, normalise
+from fedonce.rows.ids import Ids, Naming, fingerprint
 from fedonce.system.disk import cannot_write, read_file, sync_folder, write_file
 from fedonce.system.locks import hold
 
-RECORD = "hints.record"
-LIMIT = 8.0  # sum of a row's epsilons, where nobody says otherwise
-LARGEST = 2**32  # bytes of a record; a million rows take 53 MB
+FORMAT = 3
+LIMIT = 8.0  # the sum of epsilons, where nobody says otherwise
+LARGEST = 2**28  # bytes of a record
+SHOWN = 12  # classes or edges that are named in words
+ANYONE = "anyone who is given the file"
+HOLDS = (
+    "The sum holds for each row whose label has not changed since it was first published. A label that changed gets an answer of "
+    "its own: where it differs from the earlier one, it shows for certain that the label changed, at any epsilon, and the new "
+    "label costs its epsilon again. Rows are not counted here: a label that changed, an id that is spelt otherwise, two ids of "
+    "one person, and what was published with another key are not seen."
+)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A file of hints: to whom, for which run, of how many rows."""
+
+    to: tuple[str, ...]
+    run: str
+    rows: int
+    checksum: str
+    time: str
+
+
+@dataclass(frozen=True)
+class Published:
+    """A column of labels that was published for one purpose, and the files in which it was."""
+
+    column: str
+    purpose: Purpose
+    sent: tuple[Sent, ...]
+
+    def is_of(self, column: str) -> bool:
+        """Tell whether it is of a column, whose name people write in one way or another."""
+        return self.column.strip().casefold() == column.strip().casefold()
+
+    @property
+    def in_words(self) -> str:
+        """What was disclosed, at which epsilon, and to whom."""
+        what, many = self.purpose, len(self.purpose.classes)
+        named = what.classes if what.edges is None else tuple(f"{edge:g}" for edge in what.edges)
+        values = f"{many} {'classes' if what.edges is None else 'bins'}"
+        if many <= SHOWN:
+            values += f" ({'' if what.edges is None else 'edges '}{', '.join(named)})"
+        how = "each row's class AS IT IS, without noise"
+        if what.epsilon is not None:
+            keep = f"the true class in {100 * keep_of(many, what.epsilon):.3g} % of answers"
+            how = f"each row's class by randomised response, label epsilon {what.epsilon:g} ({keep})"
+        name = "" if what.label == self.column else f" under the name {what.label!r}"
+        to = ", ".join(dict.fromkeys(name for each in self.sent for name in each.to))
+        return f"Column {self.column!r}{name}, {values}: {how}. To: {to}."
+
+    @classmethod
+    def from_json(cls, content: Any) -> Published:
+        """Read it; raise ValueError, TypeError or KeyError where it is none."""
+        lists = {name: content["purpose"][name] for name in ("classes", "edges", "forms")}
+        tuples = {name: None if each is None else tuple(each) for name, each in lists.items()}
+        purpose = Purpose(**{**content["purpose"], **tuples})
+        if purpose.epsilon is not None and not LEAST_EPSILON <= purpose.epsilon <= MOST_EPSILON:
+            raise ValueError("an epsilon cannot be read")
+        return cls(
+            content["column"], purpose, tuple(Sent(**{**each, "to": tuple(each["to"])}) for each in content["sent"])
+        )
+
+
+@dataclass(frozen=True)
+class Books:
+    """The content of a record: the key, the limits that were set, each with its time, and what was published."""
+
+    key: bytes = field(repr=False)
+    limits: tuple[dict[str, Any], ...] = ()
+    published: tuple[Published, ...] = ()
+
+    @property
+    def limit(self) -> float:
+        """The most that epsilons may add up to."""
+        return float(self.limits[-1]["limit"])
+
+    def spent(self, column: str | None = None) -> float:
+        """Return the sum of epsilons over what was published, of one column or of all."""
+        return math.fsum(each.purpose.epsilon or 0.0 for each in self.published if column is None or each.is_of(column))
+
+    def with_limit(self, limit: float | None) -> Books:
+        """Return them with another limit, which is noted; None: as it is."""
+        wanted = LIMIT if limit is None and not self.limits else limit
+        if wanted is None or (self.limits and wanted == self.limit):
+            return self
+        return replace(self, limits=(*self.limits, {"time": _now(), "limit": float(wanted)}))
+
+    def adding(self, column: str, purpose: Purpose, sent: Sent, path: Path) -> Books:
+        """Return them with one more file; the same file to the same guests is written down once."""
+        bare, others = purpose.epsilon is None, [each for each in self.published if each.is_of(column)]
+        if any((each.purpose.epsilon is None) is not bare for each in others):
+            before = "was published with an epsilon before; as it is, every label would be disclosed"
+            if not bare:
+                before = "travelled as it is before; an epsilon would protect nothing that was disclosed then"
+            raise BudgetError(
+                f"The column {column!r} {before} ({path}). Nothing was written. A stand-in must be another column.",
+                parameter=("label", "proxy"),
+            )
+        known = next((each for each in self.published if (each.column, each.purpose) == (column, purpose)), None)
+        if known is None:
+            return replace(self, published=(*self.published, Published(column, purpose, (sent,))))
+        if any((each.to, each.checksum) == (sent.to, sent.checksum) for each in known.sent):
+            return self
+        after = replace(known, sent=(*known.sent, sent))
+        return replace(self, published=tuple(after if each is known else each for each in self.published))
+
+    def to_bytes(self) -> bytes:
+        """Return the file, with all that it says in words."""
+        columns = dict.fromkeys(each.column for each in self.published)
+        sums = [f"Sum of label epsilons, column {each!r}: {self.spent(each):g}." for each in columns]
+        total = f"Sum over all columns: {self.spent():g} of {self.limit:g} at most. Key: {fingerprint(self.key)}."
+        words = [*(each.in_words for each in self.published), *sums, total, HOLDS]
+        content = {"fedonce hints record": FORMAT, "in words": words, "key": self.key.hex(), "limits": self.limits}
+        return json.dumps(content | {"published": list(map(asdict, self.published))}, indent=1).encode() + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Books:
+        """Read the file; raise ValueError, TypeError or KeyError where it is none."""
+        content = json.loads(data)
+        published = tuple(map(Published.from_json, content["published"]))
+        made = cls(bytes.fromhex(content["key"]), tuple(content["limits"]), published)
+        if len(made.key) != KEY_BYTES or not all(is_limit(each["limit"]) for each in made.limits):
+            raise ValueError("its key or its limit cannot be read")
+        if json.loads(made.to_bytes()) | {"in words": None} != content | {"in words": None}:
+            raise ValueError(f"its entries are not those of a record of format {FORMAT}")
+        return made
 
 
 @dataclass(frozen=True)
 class Publication:
     """Hints that are written down and may leave.
 
-    `spent` is the largest sum of epsilons over rows, `cost` what it grew by, `limit` the most that it may be. `anew` rows are
-    told something that they were not told before; of them, `new` have ids that the record did not know, and `changed` had
-    another label when they were told the same way before. `begun`: there was no record.
+    `column` was published, `disclosed` says of each file what and to whom. `cost` is by how much the sum of epsilons grew,
+    `spent_on_label` and `spent` are the sums of the column and of all columns, `limit` is the most that the latter may be. `key`
+    is a fingerprint. `begun`: there was no record.
     """
 
     hints: tuple[Hints, ...]
+    column: str
+    disclosed: tuple[str, ...]
+    cost: float
+    spent_on_label: float
     spent: float
     limit: float
     record: Path
+    key: str
     begun: bool
-    cost: float
-    anew: int
-    new: int
-    changed: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what was published, and what it cost, as JSON values."""
+        figures = {
+            name.replace("_", " "): value for name, value in vars(self).items() if name not in ("hints", "begun")
+        }
+        changed = {"disclosed": list(self.disclosed), "record": str(self.record), "record begun": self.begun}
+        return figures | changed | {"holds": HOLDS}
 
 
 @dataclass(frozen=True)
@@ -62,7 +196,7 @@ class HintRecord:
     path : path
         The file; it is begun where it is missing.
     limit : float, optional
-        The most that a row's epsilons may add up to. None: as the record says, 8 where it is begun.
+        The most that epsilons may add up to, over all that was published. None: as the record says, 8 where it is begun.
     """
 
     path: Path
@@ -86,7 +220,7 @@ class HintRecord:
         warn_if_open(self.path, "record of hints")
         try:
             return Books.from_bytes(data)
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise InputError(
                 f"The record of hints {self.path} cannot be read ({str(error)[:100]}), so nobody knows what was published; "
                 "put it back from a backup.",
@@ -96,71 +230,42 @@ class HintRecord:
     def publish(
         self,
         label: NDArray[Any],
+        column: str,
         hinting: Hinting,
         task: str,
         party: str,
         run: str,
         ids: Ids | None,
         naming: Naming | None,
-        agreed: Sequence[AgreedRows | None] = (None,),
-        column: str = "",
-        public: NDArray[Any] | None = None,
-        new_rows: bool = False,
+        to: Sequence[tuple[AgreedRows | None, tuple[str, ...]]] = ((None, (ANYONE,)),),
     ) -> Publication:
-        """Make hints, one file for each of `agreed`, and write them down; beyond the limit raise BudgetError.
-
-        `new_rows` says that ids which the record does not know are new people, however many they are.
-        """
-        ids = checked_ids(ids, len(label))
-        if new_rows and ids is None:
-            raise InputError(
-                "Ids are said to be new people's (new_rows), and the table has none; say which column has them (id).",
-                parameter=("new_rows", "id"),
-            )
+        """Make hints, a file for each of `to` (agreed rows, guests), and write them down; beyond the limit raise BudgetError."""
         with self._alone():
             before = self.look()
-            books = before or Books(secrets.token_bytes(KEY_BYTES), LIMIT)
-            books = books.with_limit(LIMIT if before is None and self.limit is None else self.limit)
-            made = tuple(
-                publish(label, hinting, task, party, run, ids, naming, books.key, public, each) for each in agreed
-            )
-            codes, classes = hinting.codes(label, task, party, checked_public(public, hinting.edges))
-            parts = None if ids is None else [_named(ids, naming, each) for each in agreed]
-            what, now = _described(codes, classes, hinting, None if parts is None else parts[0][0], books), time_now()
-            lines = [
-                replace(
-                    what,
-                    column=column or hinting.label,
-                    run=run,
-                    rows=each.n_rows,
-                    checksum=each.checksum,
-                    time=now,
-                    forms=None if ids is None else forms_of(naming, rows),
+            books = (before or Books(secrets.token_bytes(KEY_BYTES))).with_limit(self.limit)
+            start, hints, lines, now = books.spent(), [], [], _now()
+            for agreed, names in to:
+                made = publish(label, hinting, task, party, run, ids, naming, books.key, agreed)
+                forms = None if ids is None else forms_of(naming, agreed)
+                purpose, _ = Purpose.of(label, hinting, task, party, forms)
+                sent = Sent(names, run, made.n_rows, made.checksum, now)
+                books = books.adding(column, purpose, sent, self.path)
+                hints.append(made)
+                lines.append(Published(column, purpose, (sent,)).in_words)
+            cost = books.spent() - start
+            if cost and books.spent() > books.limit * (1 + 1e-9):
+                raise BudgetError(
+                    f"Hints at {hinting.label!r} with epsilon {hinting.epsilon:g} are refused: with what was published "
+                    f"before, label epsilons add up to {books.spent():g}, and the limit in {self.path} is {books.limit:g}. "
+                    "Nothing was written. Publish the same as before (name, epsilon, classes or edges, and form of ids), which "
+                    "costs nothing; take a smaller epsilon (epsilon), or raise the limit (limit).",
+                    parameter=("epsilon", "limit"),
                 )
-                for each, rows in zip(made, agreed, strict=True)
-            ]
-            told, way = None, hinting.way(classes)
-            if parts is not None and what.epsilon is not None:
-                files = (Tellings.of(books.key, way, names[rows], codes[rows]) for names, rows in parts)
-                told = Tellings.together(files)
-            after, anew = books.adding(lines, told, new_rows, self.path)
-            changed = 0
-            if told is not None and what in {each.what for each in books.published}:
-                changed = books.rows.changed(books.key, way, len(classes), told, anew.known)
-            if before is None or after.rows is not before.rows or replace(after, rows=before.rows) != before:
-                write_file(self.path, after.to_bytes(), private=True)
+            if books != before:
+                write_file(self.path, books.to_bytes(), private=True)
                 sync_folder(self.path.parent)
-        if changed:
-            _warn(changed, hinting.label)
-        if self.limit is not None and after.spent > after.limit:
-            text = (
-                f"The limit of {after.limit:g} is below what rows were told already: their epsilons add up to {after.spent:g} at "
-                f"most ({self.path}). The same as before can be published, and nothing else about these rows."
-            )
-            warnings.warn(FedOnceWarning(text, parameter="limit"), stacklevel=2)
-        cost = after.spent - (0.0 if before is None else before.spent)
-        more = (before is None, cost, len(anew.sums), anew.new, changed)
-        return Publication(made, after.spent, after.limit, self.path, *more)
+        sums = cost, books.spent(column), books.spent(), books.limit
+        return Publication(tuple(hints), column, tuple(lines), *sums, self.path, fingerprint(books.key), before is None)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -174,41 +279,14 @@ class HintRecord:
 
 
 def lock_of(record: Path) -> Path:
-    """Return the file that whoever counts holds."""
+    """Return the file that a process holds while it counts."""
     return record.with_name(f"{record.name}.lock")
 
 
-def _named(ids: Ids, naming: Naming | None, agreed: AgreedRows | None) -> tuple[Ids, NDArray[np.intp]]:
-    """Return ids as noise knows rows by them, and the places of those that a file tells of."""
-    names = normalise(ids, forms_of(naming, agreed))
-    if agreed is None:
-        return names, np.arange(len(names))
-    return names, agreed.positions(names, None if naming is None else naming.secret)
+def is_limit(value: object) -> bool:
+    """Tell whether something can be the limit of a record."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= MOST_LIMIT
 
 
-def _described(
-    codes: NDArray[Any], classes: tuple[str, ...], hinting: Hinting, names: Ids | None, books: Books
-) -> Published:
-    """Return what of a publication decides whether it is told again."""
-    edges = None if hinting.edges is None else tuple(hinting.edges)
-    epsilon = hinting.epsilon if math.isfinite(hinting.epsilon) else None
-    made = Published(hinting.label, epsilon, classes if edges is None else None, edges, "")
-    wholes = [each for each in books.published if each.rows_digest and replace(each.what, rows_digest="") == made]
-    if names is not None and not wholes:
-        return made
-    pairs = zip(range(len(codes)) if names is None else names, codes.tolist(), strict=True)
-    rows = sorted(json.dumps([name, code]) for name, code in pairs)
-    digest = hmac.digest(books.key, "\n".join(["labels", *rows]).encode("utf-8", "surrogatepass"), "sha256").hex()
-    # By ids the digest is of use where a record of format 1 has just this publication, as a whole.
-    again = names is None or digest in {each.rows_digest for each in wholes}
-    return replace(made, rows_digest=digest) if again else made
-
-
-def _warn(changed: int, label: str) -> None:
-    """Say what a host may not have meant."""
-    text = (
-        f"The label {label!r} of {changed:,} row{'' if changed == 1 else 's'} has changed since it was told. Whoever has both "
-        "files sees that wherever the answers differ, whatever epsilon is: an unchanged label keeps its answer. Leave out rows "
-        "whose change is a secret."
-    )
-    warnings.warn(FedOnceWarning(text), stacklevel=3)
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -2,7 +2,7 @@
 
 What the host publishes of its labels is noisy (`fedonce.party.hinting`). An encoder is trained to tell the class from the guest's
 own columns; its loss knows how noisy the answers are, so that it learns the class and not the noise. A few of an image's values
-are the encoder's, and none where a trial on rows held back does not show that this pays: `fedonce.learners.hint_trial`.
+are the encoder's, and none where a trial on rows held back does not show that this pays: `fedonce.learners.hint_encoder`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from torch import nn
 
 from fedonce.errors import InputError, parameter_error
 from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for, progress_for
-from fedonce.learners.hint_encoder import encoder, train
-from fedonce.learners.hint_trial import Trial, in_bytes, values_by_hints
+from fedonce.learners.hint_encoder import Told, Trial, encoder, in_bytes, train, values_by_hints
 from fedonce.learners.names import LEARNERS, Facts
 from fedonce.learners.pca import principal
-from fedonce.learners.told import Told
 from fedonce.messages.codecs.budget import LEAST_BYTES, MOST_BYTES
 from fedonce.messages.codecs.steps import Steps
 from fedonce.training.checkpoints import Progress

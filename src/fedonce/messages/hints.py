@@ -1,21 +1,23 @@
 """Hints: the host's labels through randomised response, as they travel to guests before anybody learns.
 
 A file like the one message: texts in front, then arrays, and nothing else is accepted. It says which label is hinted, how many
-classes it has, with which epsilon and with which probability a class is told truly; then, per row, the class that is told.
+classes it has, with which epsilon and with which probability an answer is true; then, per row, the answer.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.errors import MessageError
+from fedonce.errors import InputError, parameter_error
 from fedonce.messages import envelope
 from fedonce.messages.message_checks import ID_LIMIT, LEAST_HINTED, MOST_HINTED, Failure, check_ids
 from fedonce.system.disk import write_file
@@ -25,15 +27,115 @@ KIND = "hints"
 MOST_CLASSES = 256
 LEAST_EPSILON, MOST_EPSILON = LEAST_HINTED, MOST_HINTED
 ROWS_LIMIT = 2**40
+RECORD, MOST_LIMIT = "hints.record", 1000.0  # a host's record of what it published: its file, and the highest limit
 COPIES = 4  # times its size, that reading hints takes at the most: unsealed, taken apart, and its ids put in order
 _KEYS = ("run", "party", "rows", "n", "label", "classes", "epsilon", "keep")
 _OPTIONAL = ("ids", "normalised")
 _NUMBER = r"[0-9]{1,12}(\.[0-9]{1,20})?(e-[0-9]{1,3})?"
 
 
+@dataclass(frozen=True)
+class Hinting:
+    """How a host hints at its labels.
+
+    Parameters
+    ----------
+    epsilon : float
+        With which each label is disclosed, by randomised response. Infinite: the label may travel as it is, which `label` must
+        then name: it is not the one that is to be predicted, but last year's, a coarser one, a public stand-in.
+    edges : sequence of float, optional
+        Of numbers: between which of them the bins lie. They are published, so they must be public knowledge.
+    label : str
+        What the label is called in the file, in the guests' messages and in the ledger.
+    classes : sequence, optional
+        The classes that a label can have, by public knowledge; None: those of the labels, which hints then disclose.
+
+    Examples
+    --------
+    >>> Hinting(2.0, edges=(10_000, 50_000))
+    Hinting(epsilon=2.0, edges=(10000.0, 50000.0), label='label', classes=None)
+    """
+
+    epsilon: float
+    edges: Sequence[float] | None = None
+    label: str = "label"
+    classes: Sequence[Any] | None = None
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.epsilon, int | float | np.number) and not isinstance(self.epsilon, bool)
+        if not number or not (LEAST_EPSILON <= self.epsilon <= MOST_EPSILON or self.epsilon == math.inf):
+            wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}, or infinite for a label that may travel"
+            raise parameter_error("Hinting", "epsilon", wanted, self.epsilon)
+        if not envelope.is_name(self.label):
+            raise parameter_error("Hinting", "label", "printable text of 1 to 100 bytes", self.label)
+        if math.isinf(self.epsilon) and self.label == "label":
+            wanted = "the name of a label that may travel as it is, with an infinite epsilon"
+            raise parameter_error("Hinting", "label", wanted, self.label)
+        if self.edges is not None and self.classes is not None:
+            raise InputError(
+                "Labels have classes (classes), or are numbers in bins (edges); leave out one of the two.",
+                parameter=("classes", "edges"),
+            )
+        object.__setattr__(self, "epsilon", float(self.epsilon))
+        if self.edges is not None:
+            object.__setattr__(self, "edges", _checked_edges(self.edges))
+        if self.classes is not None:
+            object.__setattr__(self, "classes", _checked_classes(self.classes))
+
+    @classmethod
+    def of(
+        cls,
+        column: str,
+        epsilon: float | None,
+        proxy: str | None,
+        edges: Sequence[float] | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> Hinting:
+        """Return how a column of a file is hinted at: with an epsilon under its own name, or as it is under the proxy's."""
+        if (epsilon is None) == (proxy is None):
+            raise InputError(
+                "Give the label epsilon with which the column is disclosed (epsilon), such as 2; or, for a column that is no "
+                "secret and may travel as it is, a name of its own (proxy). Give one of the two.",
+                parameter=("epsilon", "proxy"),
+            )
+        if epsilon is not None and math.isinf(epsilon):
+            wanted = (
+                f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; a column that may travel as it is has a proxy"
+            )
+            raise parameter_error("Hinting", "epsilon", wanted, epsilon)
+        return cls(math.inf if epsilon is None else epsilon, edges, column if proxy is None else proxy, classes)
+
+
+def _checked_edges(edges: Sequence[float]) -> tuple[float, ...]:
+    try:
+        made = tuple(float(edge) + 0.0 for edge in edges)  # 0 and -0 are one edge
+    except (TypeError, ValueError, OverflowError):
+        made = ()
+    ascending = all(low < high for low, high in pairwise(made))
+    if not 1 <= len(made) < MOST_CLASSES or not ascending or not all(map(math.isfinite, made)):
+        raise parameter_error("Hinting", "edges", f"1 to {MOST_CLASSES - 1} finite numbers, ascending", edges)
+    return made
+
+
+def _checked_classes(classes: Sequence[Any]) -> tuple[Any, ...]:
+    """Return public classes in one order, whatever order they were given in."""
+    given = np.asarray(classes, dtype=object)  # as numpy would have it, 1 and "yes" were two texts
+    made = given.tolist() if given.ndim == 1 else []
+    texts = {isinstance(each, str) for each in made}
+    try:
+        distinct = np.unique(np.asarray(made)).tolist()
+        fits = 2 <= len(distinct) <= MOST_CLASSES and len(distinct) == len(made) and len(texts) == 1
+    except (TypeError, ValueError):
+        fits = False
+    if not fits or any(each == "" or each != each for each in made):
+        wanted = f"2 to {MOST_CLASSES} classes, all texts or all numbers, each once"
+        raise parameter_error("Hinting", "classes", wanted, classes)
+    return tuple(distinct)
+
+
 @dataclass(frozen=True, eq=False)
 class Hints:
-    """What a host tells its guests of its labels.
+    """What a host discloses of its labels to its guests.
 
     Attributes
     ----------
@@ -46,7 +148,7 @@ class Hints:
     epsilon : float
         With which each label is told, pure; infinite: the label may travel as it is.
     answers : array of shape (n,)
-        The class that is told of each row.
+        The class that is the answer of each row.
     rows : str
         Digest of the order of rows, as in a message.
     edges : array of shape (classes - 1,) or None
@@ -75,7 +177,7 @@ class Hints:
 
     @property
     def keep(self) -> float:
-        """Probability with which a row's class is told truly; each other class has an even part of the rest."""
+        """Probability that a row's answer is its true class; each other class has an even part of the rest."""
         return keep_of(self.classes, self.epsilon)
 
     @property
@@ -162,23 +264,18 @@ class Hints:
 
 
 def keep_of(classes: int, epsilon: float) -> float:
-    """Return the probability with which a class is told truly."""
+    """Return the probability that an answer is the true class."""
     return 1 / (1 + (classes - 1) * math.exp(-epsilon))
-
-
-def is_label(name: object) -> bool:
-    """Tell whether a text can name a label: printable, of 1 to 100 bytes."""
-    return envelope.is_name(name)
 
 
 def stated_in_words(stated: str) -> str:
     """Return what a message states of hints, in words.
 
     >>> stated_in_words("2.0 repaid"), stated_in_words("inf before")
-    ("'repaid', label epsilon 2", "'before', told as it is")
+    ("'repaid', label epsilon 2", "'before', as it is")
     """
     epsilon, _, label = stated.partition(" ")
-    return f"{label!r}, " + ("told as it is" if epsilon == "inf" else f"label epsilon {float(epsilon):g}")
+    return f"{label!r}, " + ("as it is" if epsilon == "inf" else f"label epsilon {float(epsilon):g}")
 
 
 def check_start(start: bytes, size: int, party: str | None = None) -> tuple[int, int, float]:
@@ -188,7 +285,7 @@ def check_start(start: bytes, size: int, party: str | None = None) -> tuple[int,
     n, classes = fail.integer(header, "n"), fail.integer(header, "classes")
     if not 1 <= n <= ROWS_LIMIT or not 2 <= classes <= MOST_CLASSES:
         raise fail(f"n={n}, classes={classes} are not the sizes of hints")
-    if not is_label(header["label"]) or not envelope.is_name(header["run"]):
+    if not envelope.is_name(header["label"]) or not envelope.is_name(header["run"]):
         raise fail("its label or its run is not a name: printable text of 1 to 100 bytes")
     epsilon = fail.epsilon(header)
     if not re.fullmatch(_NUMBER, header["keep"]) or not math.isclose(
@@ -233,7 +330,7 @@ def _answers(found: NDArray[Any], n: int, classes: int, fail: _Failure) -> NDArr
     if found.dtype != np.uint8 or found.shape != (n,):
         raise fail(f"its answers have shape {found.shape} and type {found.dtype}, {n} bytes were announced")
     if int(found.max()) >= classes:
-        raise fail(f"it tells of class {int(found.max())}, and there are {classes}, from 0 on")
+        raise fail(f"it has an answer {int(found.max())}, and there are {classes}, from 0 on")
     return found
 
 
@@ -245,17 +342,3 @@ def _edges(found: NDArray[Any] | None, classes: int, fail: _Failure) -> NDArray[
     if not np.isfinite(found).all() or not (np.diff(found) > 0).all():
         raise fail("its edges must be finite and ascending")
     return found
-
-
-def check_signed(hints: Hints, key: Any, path: object) -> None:
-    """Raise unless hints are signed by a key."""
-    refused = f"The hints of party {hints.party!r} in {path} are refused: "
-    if not hints.signature:
-        raise MessageError(
-            f"{refused}they are not signed, and must be, with the key {key.fingerprint}.", parameter="verify"
-        )
-    if not key.verify(hints.checksum, hints.signature):
-        raise MessageError(
-            f"{refused}their signature is not by the key {key.fingerprint}. Ask the host, by another way, for its public key.",
-            parameter="verify",
-        )

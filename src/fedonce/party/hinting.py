@@ -1,4 +1,4 @@
-"""Hints: what a host tells guests of its labels before they learn, and which hint a guest has for each of its rows."""
+"""Hints: what a host discloses of its labels to guests before they learn, and which hint a guest has for each of its rows."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import json
 import math
 import secrets
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedonce.data.table import as_text
-from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
+from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error, shown
+from fedonce.learners.hint_encoder import Told
 from fedonce.learners.hinted import Hinted
-from fedonce.learners.told import Told
+from fedonce.learners.names import LEARNERS
 from fedonce.messages.envelope import is_name
-from fedonce.messages.hints import LEAST_EPSILON, MOST_CLASSES, MOST_EPSILON, Hints, is_label
+from fedonce.messages.hints import MOST_CLASSES, Hinting, Hints
+from fedonce.messages.keys import LEAST_SECRET
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import row_digest
-from fedonce.party.hint_checks import check_among, check_key, checked_ids, checked_labels, checked_public
 from fedonce.party.labels import Labels
 from fedonce.privacy import keyed, response
-from fedonce.rows.ids import Ids, Naming, keys_of, locate, normalise, repeated
+from fedonce.rows.ids import Ids, Naming, as_ids, keys_of, locate, normalise, repeated
 
 if TYPE_CHECKING:
     from fedonce.data.table import Table
@@ -39,98 +39,86 @@ NO_HINT = -1
 
 
 @dataclass(frozen=True)
-class Hinting:
-    """How a host hints at its labels.
+class Purpose:
+    """What an answer is for: all that tells one publication of a label from another.
 
-    Parameters
-    ----------
-    epsilon : float
-        With which each label is told, by randomised response. Infinite: the label may travel as it is, which `label` must
-        then name: it is not the one that is to be predicted, but last year's, a coarser one, a public stand-in.
-    edges : sequence of float, optional
-        Of numbers: between which of them the bins lie. They are published, so they must be public knowledge.
-    label : str
-        What the label is called in the file, in the guests' messages and in the ledger.
-
-    Examples
-    --------
-    >>> Hinting(2.0, edges=(10_000, 50_000))
-    Hinting(epsilon=2.0, edges=(10000.0, 50000.0), label='label')
+    With one key, the same label of the same row has one answer for each purpose, for ever; answers for two purposes share no
+    noise, and their epsilons add up. `epsilon` None: the label travels as it is. `forms` is how ids are normalised, by which rows
+    are known; None: rows are known by their places, and `table` is a digest of all of their labels.
     """
 
-    epsilon: float
-    edges: Sequence[float] | None = None
-    label: str = "label"
+    label: str
+    epsilon: float | None
+    classes: tuple[str, ...]
+    edges: tuple[float, ...] | None
+    forms: tuple[str, ...] | None
+    table: str = ""
 
-    def __post_init__(self) -> None:
-        number = isinstance(self.epsilon, int | float | np.number) and not isinstance(self.epsilon, bool)
-        if not number or not (LEAST_EPSILON <= self.epsilon <= MOST_EPSILON or self.epsilon == math.inf):
-            wanted = f"a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}, or infinite for a label that may travel"
-            raise parameter_error("Hinting", "epsilon", wanted, self.epsilon)
-        if not is_label(self.label):
-            raise parameter_error("Hinting", "label", "printable text of 1 to 100 bytes", self.label)
-        if math.isinf(self.epsilon) and self.label == "label":
-            wanted = "the name of a label that may travel as it is, with an infinite epsilon"
-            raise parameter_error("Hinting", "label", wanted, self.label)
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-        if self.edges is not None:
-            object.__setattr__(self, "edges", _checked_edges(self.edges))
-
-    def codes(
-        self, label: ArrayLike, task: str, host: str, public: NDArray[Any] | None = None
-    ) -> tuple[NDArray[Any], tuple[str, ...]]:
-        """Return each row's class as a number, and what the classes are: texts, or bins by their numbers."""
-        values = np.asarray(label)
-        labels = Labels(host, task, public if task == "classification" else None)
-        if self.edges is not None:
-            labels = Labels(host, "regression")
-            labels.check(values, len(values))
-            bins = tuple(f"bin {number}" for number in range(len(self.edges) + 1))
-            return np.searchsorted(np.asarray(self.edges), values.astype(np.float64), side="right"), bins
-        if task == "regression":
+    @classmethod
+    def of(
+        cls,
+        label: ArrayLike,
+        hinting: Hinting,
+        task: str = "classification",
+        party: str = "host",
+        forms: tuple[str, ...] | None = None,
+    ) -> tuple[Purpose, NDArray[np.intp]]:
+        """Return what a publication is for, and the number of each row's class."""
+        values = _as_labels(label)
+        if hinting.edges is not None:
+            Labels(party, "regression").check(values, len(values))
+            classes = tuple(f"bin {number}" for number in range(len(hinting.edges) + 1))
+            codes = np.searchsorted(np.asarray(hinting.edges), values.astype(np.float64), side="right")
+        elif task == "regression":
             raise InputError(
                 "Hints at numbers need bins with public edges: Hinting(epsilon, edges=(...)).", parameter="edges"
             )
-        if public is not None:
-            check_among(values, public)
-        targets = labels.targets(values, len(values))
-        assert targets.classes is not None
-        if len(targets.classes) > MOST_CLASSES:
-            raise InputError(
-                f"The labels have {len(targets.classes)} classes, and {MOST_CLASSES} at most can be hinted."
-            )
-        return targets.values, tuple(map(as_text, targets.classes.tolist()))
+        else:
+            public = None if hinting.classes is None else _public(hinting.classes, values)
+            targets = Labels(party, task, public).targets(values, len(values))
+            assert targets.classes is not None
+            classes, codes = tuple(map(as_text, targets.classes.tolist())), targets.values
+            if len(classes) > MOST_CLASSES:
+                raise InputError(f"The labels have {len(classes)} classes, and {MOST_CLASSES} at most can be hinted.")
+        epsilon = hinting.epsilon if math.isfinite(hinting.epsilon) else None
+        edges = None if hinting.edges is None else tuple(hinting.edges)
+        # Were noise shared by two tables' rows in one place, anyone who knows one row's label would learn the other's.
+        table = hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest() if forms is None else ""
+        return cls(hinting.label, epsilon, classes, edges, forms, table), codes
 
-    def way(self, classes: Sequence[str]) -> str:
-        """Return all that tells one way of telling labels from another: told the same way, the same label has the same answer."""
-        return json.dumps(["hint", self.label, classes, self.edges, repr(self.epsilon)])
 
-
-def _checked_edges(edges: Sequence[float]) -> tuple[float, ...]:
+def _as_labels(label: ArrayLike) -> NDArray[Any]:
     try:
-        made = tuple(float(edge) + 0.0 for edge in edges)  # 0 and -0 are one edge
-    except (TypeError, ValueError, OverflowError):
-        made = ()
-    ascending = all(low < high for low, high in pairwise(made))
-    if not 1 <= len(made) < MOST_CLASSES or not ascending or not all(map(math.isfinite, made)):
-        wanted = f"1 to {MOST_CLASSES - 1} finite numbers, ascending"
-        raise parameter_error("Hinting", "edges", wanted, edges)
-    return made
+        values = np.asarray(label)
+    except ValueError:  # lists of different lengths
+        values = np.zeros((0, 0))
+    if values.ndim != 1 or not len(values):
+        raise InputError("The labels must be an array of one dimension; give one per row (label).", parameter="label")
+    return values
 
 
-def as_hinting(given: object, owner: str) -> Hinting | Hints | None:
-    """Return how to hint from what a user gives: an epsilon, a `Hinting`, ready `Hints`; None: not at all."""
-    if given is None or isinstance(given, Hints):
-        return given
-    if isinstance(given, bool) or not isinstance(given, int | float | np.number | Hinting):
-        raise parameter_error(owner, "hints", "an epsilon, a Hinting, Hints or None", given)
-    if math.isinf(given.epsilon if isinstance(given, Hinting) else float(given)):
-        wanted = (
-            "finite: fit hints at its own labels, which would leave as they are. Of another label, which may, give the Hints "
-            "(fedonce.party.hinting.publish)"
+def _public(classes: Sequence[Any], values: NDArray[Any]) -> NDArray[Any]:
+    """Return public classes as labels have them. An error says how many labels are none of them, and not which."""
+    kind, named = values.dtype.kind, {"true": True, "false": False, "1": True, "0": False}
+    try:
+        if kind == "b":
+            public = np.unique([named[as_text(each).strip().lower()] for each in classes])
+        else:
+            public = np.unique(np.array(classes, np.float64)) if kind in "iuf" else np.array(classes, dtype=object)
+    except (KeyError, ValueError):
+        raise InputError(
+            f"The labels are {'true or false' if kind == 'b' else 'numbers'}, and the classes given are not: "
+            f"{shown(list(classes))}; give the classes of this column (classes), or read it as text (types).",
+            parameter=("classes", "types"),
+        ) from None
+    known = {as_text(each) for each in public.tolist()}
+    if outside := sum(as_text(value) not in known for value in values.tolist() if not isinstance(value, list)):
+        raise InputError(
+            f"{outside:,} of {len(values):,} labels are none of the classes given, {shown(list(classes))}; give all classes that "
+            "a label can have, or drop these rows (classes).",
+            parameter="classes",
         )
-        raise parameter_error(owner, "hints", wanted, given)
-    return given if isinstance(given, Hinting) else Hinting(float(given))
+    return public
 
 
 def publish(
@@ -142,7 +130,6 @@ def publish(
     ids: ArrayLike | None = None,
     naming: Naming | None = None,
     key: bytes | None = None,
-    public: ArrayLike | None = None,
     agreed: AgreedRows | None = None,
 ) -> Hints:
     """Return the host's hints at its labels, one per row.
@@ -152,7 +139,7 @@ def publish(
     label : array of shape (n,)
         The labels.
     hinting : Hinting
-        With which epsilon, and in which bins.
+        With which epsilon, and in which bins or classes.
     task : str
         "classification" or "regression".
     party, run : str
@@ -160,10 +147,9 @@ def publish(
     ids, naming
         The rows' ids, texts or integers, and how the file names rows by them; without ids rows are in an agreed order.
     key : bytes, optional
-        The host's secret, of 16 bytes or more. With the same key the same label of the same row is told alike however often
-        it is asked for, so that there is nothing to average. None: drawn from the operating system, and forgotten.
-    public : array, optional
-        The classes, by public knowledge, whether or not a row has them; None: those that there are.
+        The host's secret, of 16 bytes or more. With the same key the same label of the same row has the same answer, however
+        often and for whomever it is published, so that there is nothing to average. None: drawn from the operating system, and
+        forgotten.
     agreed : AgreedRows, optional
         What an alignment with a guest found: hints are then for that guest, in the agreed order and without ids.
     """
@@ -174,45 +160,54 @@ def publish(
     check_name("publish", "party", party)
     if not is_name(run):
         raise parameter_error("publish", "run", "printable text of 1 to 100 bytes", run)
-    check_key(key)
-    values, public = checked_labels(label), checked_public(public, hinting.edges)
-    ids = checked_ids(ids, len(values))
+    _check_key(key)
     if ids is None and (naming is not None or agreed is not None):
         raise InputError(
             "Hints name rows by ids, and the table has none; say which column has them (id).", parameter="id"
         )
-    codes, classes = hinting.codes(values, task, party, public)
-    secret = secrets.token_bytes(KEY_BYTES) if key is None else key
-    # All that tells one publication from another is part of the name, the row's own class, too: were noise shared between two of
-    # them, answers that differ would rule classes out. Without ids a row is known by its place, and by the labels of all rows.
-    names = _places(codes) if ids is None else iter(normalise(ids, forms_of(naming, agreed)))
-    which = hinting.way(classes)
-    draws = keyed.uniforms(secret, f"hints\n{which}", names, (b"%d" % code for code in codes), 2)
-    told = response.answers(codes, len(classes), hinting.epsilon, draws).astype(np.uint8)
-    edges = None if hinting.edges is None else np.asarray(hinting.edges, np.float64)
-    order, named = _order(len(told), ids, naming, agreed, run)
+    forms = None if ids is None else forms_of(naming, agreed)
+    purpose, codes = Purpose.of(label, hinting, task, party, forms)
+    known = None if ids is None else as_ids(ids)
+    if known is not None and len(known) != len(codes):
+        raise InputError(
+            f"There are {len(codes):,} labels and {len(known):,} ids; give one id per label, in the same order (ids).",
+            parameter="ids",
+        )
+    names = map(str, range(len(codes))) if known is None else normalise(known, forms or ())
+    secret, text = secrets.token_bytes(KEY_BYTES) if key is None else key, json.dumps(asdict(purpose))
+    # The row's own class is part of what the noise follows from: were it not, two answers to two labels would rule classes out.
+    draws = keyed.uniforms(secret, f"hints\n{text}", names, (b"%d" % code for code in codes), 2)
+    answers = response.answers(codes, len(purpose.classes), hinting.epsilon, draws).astype(np.uint8)
+    order, named = _order(len(answers), known, naming, agreed, run)
     return Hints(
         party,
         hinting.label,
-        len(classes),
+        len(purpose.classes),
         hinting.epsilon,
-        told if order is None else told[order],
+        answers if order is None else answers[order],
         run=run,
-        edges=edges,
+        edges=None if hinting.edges is None else np.asarray(hinting.edges, np.float64),
         **named,
     )
 
 
 def forms_of(naming: Naming | None, agreed: AgreedRows | None) -> tuple[str, ...]:
-    """Return how ids are made alike before a row is known by them."""
+    """Return how ids are normalised before a row is known by them."""
     if agreed is not None:
         return agreed.forms
     return () if naming is None else naming.forms
 
 
-def _places(codes: NDArray[Any]) -> Iterator[str]:
-    table = hashlib.sha256(codes.astype("<i8").tobytes()).hexdigest()
-    return (f"row {place} of {table}" for place in range(len(codes)))
+def _check_key(key: object) -> None:
+    """Raise unless it is None, or bytes that nobody guesses; no error shows it."""
+    if key is None or (isinstance(key, bytes) and len(key) >= LEAST_SECRET):
+        return
+    got = len(key) if isinstance(key, bytes) else f"a {type(key).__name__}"
+    raise InputError(
+        f"The 'key' parameter of publish must be bytes, {LEAST_SECRET} or more. Got {got} instead; draw one, once, by "
+        "secrets.token_bytes(32), and keep it.",
+        parameter="key",
+    )
 
 
 def _order(
@@ -244,7 +239,7 @@ def taken(
     naming: Naming | None,
     agreed: AgreedRows | None,
 ) -> tuple[Learner, dict[str, Any]]:
-    """Return the learner of a guest that may have hints, and what its `fit` is told beside the rows."""
+    """Return the learner of a guest that may have hints, and what else its `fit` is given."""
     asked = isinstance(learner, Hinted)
     if hints is None and isinstance(learner, Hinted):  # one that learnt with hints before may have none now
         text = f"Party {guest.name!r} has no hints: the learner 'hinted' learns as {learner.base!r}. Give it hints (hints)."
@@ -255,24 +250,32 @@ def taken(
     if not isinstance(hints, Hints):
         wanted = "Hints (fedonce.party.hinting.publish makes them, Hints.from_file reads them) or None"
         raise parameter_error("Guest.learn", "hints", wanted, hints)
-    if guest.purse is not None or guest.local_epsilon is not None:
-        which = "purse" if guest.purse is not None else "local_epsilon"
-        wanted = "left out with hints: an encoder that learns from hints looks at rows in ways that nobody has priced"
-        raise parameter_error("Guest", which, wanted, "one")
-    if learner.facts.on_steps:
-        drop = (
-            "the protection (protect)"
-            if getattr(learner, "shuffled", False)
-            else f"the learner {learner.name!r} (learner)"
-        )
-        raise InputError(
-            f"Party {guest.name!r} has hints, and {drop}, whose values lie on steps of their own, which leaves no room for "
-            "what is learnt from hints. Leave out the hints (hints), or that.",
-            parameter=("hints", "protect" if "protect" in drop else "learner"),
-        )
+    protected = bool(getattr(learner, "shuffled", False))
+    check_beside(learner, guest.purse is not None, guest.local_epsilon is not None, protected)
     answers = hints_of(hints, own, mask, naming, agreed, guest.name, guest.run)
     around = Hinted.around(learner, guest.bytes_per_row)
     return around, {"told": Told(answers, hints.classes, hints.epsilon, asked)}
+
+
+def check_beside(learner: Learner | str, budget: bool, local: bool, protect: bool) -> None:
+    """Raise where a guest is to do what has no place beside hints."""
+    name = learner if isinstance(learner, str) else learner.name
+    on_steps = name in LEARNERS and LEARNERS.facts(name).on_steps
+    unpriced = "what an encoder learns from hints is not priced"
+    no_room = "its values lie on steps of their own, which leaves no room for what is learnt from hints"
+    for given, which, parameter, why in (
+        (budget, "a privacy budget (epsilon)", "epsilon", unpriced),
+        (local, "a local epsilon (local_epsilon)", "local_epsilon", unpriced),
+        (protect, "a protection (protect)", "protect", no_room),
+        (on_steps, f"the learner {name!r} (learner)", "learner", no_room),
+    ):
+        if given:
+            raise InputError(
+                f"Learn with hints (hints), or with {which}, not with both: {why}. Leave out one of the two.",
+                parameter=("hints", parameter),
+            )
+    if not isinstance(learner, str):
+        Hinted.around(learner)  # it raises where the learner has settings of its own
 
 
 def hints_of(
@@ -284,7 +287,7 @@ def hints_of(
     guest: str,
     run: str,
 ) -> NDArray[np.int64]:
-    """Return the class that hints tell of each of a guest's rows; `NO_HINT` where they tell none.
+    """Return the answer that hints have for each of a guest's rows; `NO_HINT` where they have none.
 
     `mask` says which of the agreed rows the guest has, `naming` and `agreed` how it names rows, as for its message.
     """
@@ -317,7 +320,7 @@ def _by_ids(hints: Hints, ids: Ids, keys: NDArray[np.uint8], naming: Naming | No
     elif secret is not None:
         raise _refused(hints, f"their ids are {hints.naming}, made without the secret; let the host use it", "secret")
     if repeated(keys) is not None:
-        raise _refused(hints, "they tell two classes of the same row")
+        raise _refused(hints, "they have two answers for the same row")
     found = locate(keys_of(hints.naming, ids, secret, hints.run, hints.forms), keys)
     if not (found >= 0).any():
         raise _refused(

@@ -18,9 +18,9 @@ from fedonce.assess.audit import measures
 from fedonce.assess.audit.measures import Ints, Measured
 from fedonce.data.table import Table
 from fedonce.learners import Hinted
-from fedonce.messages.hints import LEAST_EPSILON
+from fedonce.messages.hints import LEAST_EPSILON, Hinting
 from fedonce.party import Guest
-from fedonce.party.hinting import KEY_BYTES, Hinting, hints_of, publish
+from fedonce.party.hinting import KEY_BYTES, hints_of, publish
 from fedonce.privacy import local_epsilon
 from fedonce.privacy.local_epsilon import LocalEpsilon
 from fedonce.rows.ids import Naming
@@ -75,11 +75,11 @@ def hint_answers(epsilon: float) -> tuple[Ints, NDArray[np.bool_]]:
     """Return labels drawn evenly, and the answers that come most often when hints at them are published several times."""
     labels = _truth(CLASSES, HINTED)
     ids, key = np.array([f"row {row}" for row in range(len(labels))], dtype=object), secrets.token_bytes(KEY_BYTES)
-    naming, classes = Naming("plain"), np.unique(labels)
+    naming, hinting = Naming("plain"), Hinting(epsilon, classes=list(range(CLASSES)))
     rows = Table(("none",), True, columns=(np.zeros(len(labels)),), ids=ids)
     counts = np.zeros((len(labels), CLASSES))
     for _ in range(ASKED):
-        hints = publish(labels, Hinting(epsilon), ids=ids, naming=naming, key=key, public=classes)
+        hints = publish(labels, hinting, ids=ids, naming=naming, key=key)
         np.add.at(counts, (np.arange(len(labels)), hints_of(hints, rows, None, naming, None, "shop", "local")), 1)
     return labels, counts == counts.max(axis=1, keepdims=True)
 
@@ -90,7 +90,7 @@ def encoder_guesses(rows: Rows, epsilon: float, seed: int = 0) -> NDArray[np.boo
     Labels are drawn evenly, so that rows have nothing to do with them: what can be guessed, the encoder has memorised.
     """
     labels = _truth(CLASSES, len(rows))
-    hints = publish(labels, Hinting(epsilon))
+    hints = publish(labels, Hinting(epsilon, classes=list(range(CLASSES))))
     message = Guest("shop", Hinted(base="pca", share=1.0, epochs=20), 8, random_state=seed).learn(rows, hints=hints)
     seen = np.hstack([message.values, np.eye(hints.classes)[hints.answers]])
     known = np.arange(len(labels)) % 2 == 0

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fedonce.learners import hint_trial
-from fedonce.learners.hint_encoder import encoder
-from fedonce.learners.hint_trial import SURE, Trial, errors_better, values_by_hints
-from fedonce.learners.told import Told
+from fedonce.learners import hint_encoder
+from fedonce.learners.hint_encoder import SURE, Told, Trial, encoder, errors_better, values_by_hints
 from fedonce.training.settings import Training
 
 CPU = torch.device("cpu")
@@ -93,7 +91,7 @@ def widths(monkeypatch):
         found.append(sent.shape[1])
         return np.arange(n_held) % 2 + (2.0 if len(found) == 1 else 1.0)
 
-    monkeypatch.setattr(hint_trial, "_read", read)
+    monkeypatch.setattr(hint_encoder, "_read", read)
     return found
 
 
@@ -106,7 +104,7 @@ def test_messages_are_read_as_they_would_be_sent(widths, there, dim, by_hints, r
 
 @pytest.mark.parametrize(("errors", "taken"), [(0.9 * SURE, False), (1.1 * SURE, True)])
 def test_hints_are_taken_where_they_are_better_beyond_doubt(widths, monkeypatch, caplog, errors, taken):
-    monkeypatch.setattr(hint_trial, "errors_better", lambda without, with_hints: errors)
+    monkeypatch.setattr(hint_encoder, "errors_better", lambda without, with_hints: errors)
     with caplog.at_level("INFO"):
         assert pays(*images()) == taken
     word = "taken" if taken else "not taken"
