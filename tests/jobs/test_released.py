@@ -28,6 +28,7 @@ from fedonce.jobs import (
 from fedonce.learners import PCA
 from fedonce.messages.keys import new_secret
 from fedonce.messages.representation import Representation
+from fedonce.party import Guest, Host
 from fedonce.privacy.noise import SecretRandom
 
 N = 150
@@ -104,6 +105,8 @@ def made(folder, changed):
     incoming = Incoming((guest.message.path,), secret=folder / "secret")
     budget = HostBudget(plan, public)
     HostJob(TableSource(where / "bank.csv", "who"), where / "bank", "repaid", "bank", Fitting(), budget, incoming).run()
+    Guest.load(where / "shop").save(where / "released shop")
+    Host.load(where / "bank").save(where / "released bank")
     return where
 
 
@@ -149,6 +152,24 @@ def test_a_host_s_folder_differs_in_what_was_paid_for(released):
     found = differences(*(parts(where / "bank") for where in released))
     assert found
     assert {name for name in found if not name.startswith("weights: ")} == set()
+
+
+@pytest.mark.parametrize("party", ["shop", "bank"])
+def test_a_release_has_the_model_and_digests_of_nothing_else(released, party):
+    folders = [where / f"released {party}" for where in released]
+    listed = [json.loads((folder / "manifest.json").read_text()) for folder in folders]
+    assert {path.name for folder in folders for path in folder.iterdir()} == {
+        "manifest.json",
+        *(each["file"] for manifest in listed for each in manifest["files"].values()),
+    }
+    for manifest in listed:
+        assert set(manifest["files"]) == {"settings", "encoding", "weights"}
+        assert manifest["leaving"] == {}
+        del manifest["files"]["weights"]
+    assert listed[0] == listed[1]
+    found = differences(*map(parts, folders))
+    assert found
+    assert all(name.startswith("weights: ") for name in found)
 
 
 def test_a_message_differs_in_its_values_and_in_nothing_about_them(released):
