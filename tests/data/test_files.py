@@ -490,3 +490,10 @@ def test_a_first_line_may_be_long(tmp_path):
     names = [f"{j}{'x' * 100_000}" for j in range(12)]
     (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join("1" * 12) + "\n")
     assert list(read_table(tmp_path / "wide.csv").names) == names
+
+
+def test_true_and_false_are_numbers_where_numbers_are_asked_for(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\ntrue,1\nFalse,0\n,\n")
+    table = read_table(tmp_path / "t.csv", types={"a": "number"})
+    np.testing.assert_array_equal(table.columns[0], [1, 0, np.nan])
+    assert table.kinds == {"a": "number", "b": "number"}

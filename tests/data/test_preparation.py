@@ -399,3 +399,26 @@ def test_each_prepared_column_comes_from_one_of_the_table_s():
     numbers = Preparation("bank").fit(Table.of(np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 5.0]])))
     assert numbers.origins.tolist() == [0, 1, 1]
     assert Preparation("bank", (1, 1, 2)).fit(Table.of(np.ones((3, 2)))).origins is None
+
+
+def test_public_knowledge_says_what_columns_hold():
+    bounds = {
+        "a": (0, 1),
+        "since": ("2000-01-01", "2024-12-31"),
+        "day": (0, 20_000),
+        "late": (datetime.date(2000, 1, 1), None),
+    }
+    categories = {"kind": ["x", "y"], "grade": [1, 2, 3], "flag": [False, True]}
+    names = ["a", "since", "day", "late", "kind", "grade", "flag", "unknown"]
+    assert Public(bounds, categories).kinds(names) == {
+        "a": "number",
+        "since": "date",
+        "day": "number",
+        "late": "date",
+        "kind": "category",
+        "grade": "number",
+        "flag": "boolean",
+    }
+    assert Public((0, 1), {"kind": ["x"]}).kinds(["kind", "a"]) == {"kind": "category", "a": "number"}
+    assert Public([(0, 1), ("2000-01-01", "2024-12-31")]).kinds(["a", "b"]) == {"a": "number", "b": "date"}
+    assert Public().kinds(["a"]) == {}

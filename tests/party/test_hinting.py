@@ -408,7 +408,7 @@ class TestOfAGuest:
         np.testing.assert_array_equal(more["told"].answers, hints.answers)
 
     def test_not_with_an_epsilon_for_each_row(self):
-        guest = Guest("shop", "pca", 3, local_epsilon=4.0)
+        guest = Guest("shop", dim=3, local_epsilon=4.0)
         with pytest.raises(InputError, match="with a local epsilon .local_epsilon., not with both: .* not priced"):
             guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
 

@@ -256,8 +256,10 @@ def _training(content: Any) -> Training:
 
 def _training_table(workplace: Workplace, request: Request, tables: GuestTables) -> tuple[Table, Reading]:
     """Read the columns that the request names and the policy allows."""
+    public = None if request.plan is None else public_knowledge(tables.public)[0]
     with _readable(workplace, tables.data):
-        own, reading = TableSource(tables.data, tables.id, None, tables.drop, tables.types).read(workplace.name)
+        source = TableSource(tables.data, tables.id, None, tables.drop, tables.types)
+        own, reading = source.read(workplace.name, public=public)
     used = workplace.check_policy(request, reading.columns).used_columns(request, list(reading.columns))
     if not used:
         raise Refused(f"{workplace.name} has no column that it may use for this.")

@@ -216,7 +216,7 @@ class GuestJob:
         """Read all files, and make the guest."""
         agreed, known = self.rows.agreed(), self.budget.known(self.learning)
         tell(f"reading {self.table.path}")
-        own, reading = self.table.read(self.name)
+        own, reading = self.table.read(self.name, public=known)
         self.rows.check_ids(own.ids is not None)
         purse = self.budget.purse(self.name, own.n_rows, self.learning)
         party = new_guest(self.name, self.learning, reading, self.rows.naming(), purse, known)

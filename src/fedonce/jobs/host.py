@@ -210,7 +210,9 @@ class HostJob:
         before = found if self.refit else None
         name = self.name or (before.name if before else "host")
         tell(f"reading {self.table.path}")
-        own = read_labelled(self.table, self.label, name, before.reading if before else None, self.fitting.weighing)
+        reading = before.reading if before else None
+        known = public_knowledge(self.budget.public)
+        own = read_labelled(self.table, self.label, name, reading, self.fitting.weighing, *known)
         party = self._host(name, own, before)
         party.check_label(own.label, own.table.n_rows)
         kept = Kept(storage.load(out, "host").messages, before.received) if before else Kept()

@@ -18,6 +18,7 @@ from fedonce.party import Guest, Host
 from fedonce.report import page
 
 REPORT = "report.html"  # in a model's folder
+FIGURES_OF_ROWS = ("different rows of values",)  # of a message, which lie beside no model with a privacy budget
 CLEARLY = 2.0  # standard errors by which a gain is told from none
 
 
@@ -52,10 +53,11 @@ def guest_page(party: Guest, leaving: Mapping[str, Any], found: Leakage, chosen:
     """Return what a guest has learnt, what leaves, and what attacks read in it."""
     order = sorted(found.columns, key=lambda each: (VERDICTS.index(each.verdict), -each.gain))
     ledger = None if party.purse is None else party.purse.ledger
+    left_out = {"file", "model folder", *(() if ledger is None else FIGURES_OF_ROWS)}
     return page.render(
         "jobs/guest.html.jinja",
         party=party,
-        leaving={name: value for name, value in leaving.items() if name not in ("file", "model folder")},
+        leaving={name: value for name, value in leaving.items() if name not in left_out},
         columns=order,
         found=found,
         chosen=chosen,

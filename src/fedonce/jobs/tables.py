@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.data.files import read_table
+from fedonce.data.preparation import Public
+from fedonce.data.preparation.public import kind_of_values
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table, did_you_mean, is_missing
 from fedonce.errors import FedOnceWarning, InputError, quoted
@@ -45,24 +47,38 @@ class TableSource:
     drop: Sequence[str] = ()
     types: Mapping[str, str] = field(default_factory=dict)
 
-    def read(self, party: str, label: str | None = None, weighing: Weighing | None = None) -> tuple[Table, Reading]:
-        """Read the table, and say how, so that it is read alike at prediction. Label and weights are the last columns."""
+    def read(
+        self,
+        party: str,
+        label: str | None = None,
+        weighing: Weighing | None = None,
+        public: Public | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> tuple[Table, Reading]:
+        """Read the table, and say how, so that it is read alike at prediction. Label and weights are the last columns.
+
+        Under a privacy budget what is `public` of the table, and the public `classes` or bounds of its labels, say what columns
+        hold: a guess would depend on rows, and be released with the model.
+        """
         weighing = weighing or Weighing()
         weighing.check_column(self.id, label)
-        labels = [name for name in (label, weighing.column) if name is not None]
-        wanted = (
-            None if self.columns is None else [*self.columns, *(each for each in labels if each not in self.columns)]
-        )
+        last = [name for name in (label, weighing.column) if name is not None]
+        wanted = None if self.columns is None else [*self.columns, *(each for each in last if each not in self.columns)]
         table = read_table(self.path, id=self.id, columns=wanted, types=self.types, party=party)
         places = {str(name): position for position, name in enumerate(table.names)}
-        for name in (*self.drop, *labels):
+        for name in (*self.drop, *last):
             if name not in places:
                 raise InputError(f"The file {self.path} has no column {name!r}{did_you_mean(name, table.names)}")
-        dropped = {*self.drop, *labels}
+        dropped = {*self.drop, *last}
         kept = [name for name in places if name not in dropped]
         if not kept:
             raise InputError(f"{self.path} has no column to learn from, besides {self.id!r} and {label!r}.")
-        table = table.select([places[name] for name in (*kept, *labels)])
+        if public is not None:
+            labels: dict[Any, str] = {} if label is None or classes is None else {label: kind_of_values(classes)}
+            known = public.kinds(kept) | labels | dict(self.types)
+            if any(table.kinds[name] != kind for name, kind in known.items()):
+                table = read_table(self.path, id=self.id, columns=wanted, types=known, party=party)
+        table = table.select([places[name] for name in (*kept, *last)])
         if self.id is None:
             _warn_of_ids(table, kept, self.path)
         kinds = {str(name): kind for name, kind in table.kinds.items()}
@@ -131,8 +147,10 @@ def read_labelled(
     party: str,
     before: Reading | None = None,
     weighing: Weighing | None = None,
+    public: Public | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> LabelledTable:
-    """Read a training table and its labels; where a model is trained again, as it was read before."""
+    """Read a training table and its labels; where a model is trained again, as it was read before; see `TableSource.read`."""
     weighing = weighing or Weighing()
     if before is not None:
         source.check_reads_alike(before, label, weighing.column)
@@ -141,7 +159,7 @@ def read_labelled(
     elif label is None:
         raise InputError("Say which column is to be predicted (label).", parameter="label")
     else:
-        table, reading = source.read(party, label, weighing)
+        table, reading = source.read(party, label, weighing, public, classes)
     y, table = table.pop(reading.label or "")
     check_label(y, f"Column {reading.label!r} of {source.path}")
     weight = None

@@ -210,7 +210,7 @@ class Guest(GuestAttributes):
         if isinstance(noise, LocalEpsilon):
             codec = blurring.codec(noise)
         elif self.purse is not None and np.isfinite(self.bound):
-            codec = writing.public(self.encoding, self.bound, values.shape[1])
+            codec = self.encoding.public(self.bound, values.shape[1])  # not coded: a length would tell of rows
         else:
             codec = writing.fitted(self.encoding, values, None if noise else self.learner, self.settings.bytes_per_row)
         self.adopt(replace(self.state, codec=codec))

@@ -102,9 +102,10 @@ class PrivateSteps:
         is widened by MARGIN. The other half of it is for what comes before: gradients and their sum in float32 (a test measures
         it: less than a tenth of that half).
 
-        The noise is normal numbers rounded, not OpenDP's exact sampler, which takes four hundred times as long for the hundred
-        million numbers of a training. Of the probability of each whole number they are right to about 2^-25; a step is not
-        released, only the weights after the last one are, to which every step adds its part with a factor of its own.
+        The noise is normal numbers rounded, not OpenDP's exact sampler, which takes over a hundred times as long for the hundred
+        million numbers of a training. The probability of each whole number is right to about one part in a million (most to one
+        in 2^28), by the spacing of the uniform numbers behind them. No step is released, only the weights after the last one
+        are, to which every step adds its part with a factor of its own.
         """
         if not self.open:
             raise BudgetError("A release needs a sample of its own; call sample first.")

@@ -17,7 +17,7 @@ from fedonce.errors import MissingPackageError
 
 POOL = 2**16  # bytes asked for at a time
 AT_ONCE = 2**16  # numbers of OpenDP's, which are Python's own until they are in an array
-FEW_BITS = 2.0**-20  # a number from (0, 1) below it has fewer than 32 random bits
+FEW_BITS = 2.0**-10  # a number from (0, 1) below it has fewer than 42 random bits
 
 
 class SecretRandom:
@@ -53,7 +53,7 @@ class SecretRandom:
     def normals(self, count: int) -> NDArray[np.float64]:
         """Return standard normal numbers, by Box and Muller's method.
 
-        Small lengths' logarithms get bits of their own: a pair's length is never short of them, and tails reach 12 deviations.
+        Small numbers, from which long pairs come, get further bits, so that rounded noise has no gaps; tails reach 12 deviations.
         """
         half = (count + 1) // 2
         drawn = self.uniforms(half)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,10 @@ class Values(Builder):
         try:
             self.grown.add(parsed(chunk, kind))
         except MisfitError:
+            if self.given and kind == "number":  # what is true or false is 1 or 0, as in a file with types of its own
+                with suppress(MisfitError):
+                    self.grown.add(parsed(chunk, "boolean"))
+                    return
             if self.given or not self.textual:
                 raise self._misfit(chunk, kind) from None
             self.kind = "category"

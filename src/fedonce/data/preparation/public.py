@@ -15,6 +15,7 @@ from fedonce.errors import InputError, shown
 
 # (low, high) for all columns, a pair per column by position, or a dict of columns to pairs; ends are numbers, dates or text.
 Bounds = Sequence[Any] | NDArray[Any] | Mapping[Hashable, Sequence[Any]] | None
+_KINDS: dict[str, Any] = {"boolean": bool, "number": (int, float)}
 DAY = np.timedelta64(1, "D")
 
 
@@ -62,12 +63,26 @@ class Public:
             )
         return pair, any(timed for _, timed in ends)
 
+    def kinds(self, names: Sequence[Hashable]) -> dict[Hashable, str]:
+        """Return what columns hold by what is known of them, not by what they look like; nothing of one without bounds."""
+        known = {name: kind_of_values(values) for name, values in self.categories.items()}
+        for position, name in enumerate(names):
+            ends = self._bounds_of(name, position)
+            if name not in known and isinstance(ends, Sequence | np.ndarray):  # what is no pair is refused later
+                dated = any(isinstance(end, str | datetime.date | np.datetime64) for end in ends)
+                known[name] = "date" if dated else "number"
+        return {name: known[name] for name in names if name in known}
+
+    def _bounds_of(self, name: Hashable, position: int) -> Any:
+        """Return the bounds of one column as they were given; None: there are none."""
+        if isinstance(self.bounds, Mapping):
+            return self.bounds.get(name)
+        if self.bounds is not None and np.ndim(self.bounds) == 2:
+            return self.bounds[position] if position < len(self.bounds) else None
+        return self.bounds
+
     def _given(self, name: Hashable, position: int, party: str) -> Any:
-        found: Any = self.bounds
-        if isinstance(found, Mapping):
-            found = found.get(name)
-        elif found is not None and np.ndim(found) == 2:
-            found = found[position] if position < len(found) else None
+        found = self._bounds_of(name, position)
         if found is None:
             raise InputError(
                 f"Column {name!r} of party {party!r} has no bounds. With a privacy budget or a local epsilon nothing may be "
@@ -76,6 +91,11 @@ class Public:
                 parameter="public",
             )
         return found
+
+
+def kind_of_values(values: Sequence[Any]) -> str:
+    """Return the kind of a column of these public values: categories, classes, or ends of a range."""
+    return next((kind for kind, of in _KINDS.items() if all(isinstance(value, of) for value in values)), "category")
 
 
 def _days_of(end: Any) -> tuple[float, bool]:
