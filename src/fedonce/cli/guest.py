@@ -71,7 +71,7 @@ class LearningOptions:
     protect: Annotated[
         str | None,
         Privacy(
-            help="Make a message that is hard to read: cells:20 lets 20 rows or more share a number in an order by chance."
+            help="Make a message that is hard to read: cells:20 lets 20 training rows or more share a number, in random order."
         ),
     ] = None
     seed: Seed = 0

@@ -16,17 +16,18 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import InputError
 from fedonce.learners import Auto
-from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
+from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for, sent_for
 from fedonce.learners.hinted import kept
 from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
 from fedonce.messages.hints import Hints
+from fedonce.messages.message_checks import rows_alike
 from fedonce.messages.representation import Representation, row_digest
 from fedonce.party import blurring, hinting, saving, saving_guest, sending, storage, writing
 from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
 from fedonce.party.presence import held_rows
-from fedonce.party.protecting import check_protect, protected, stated
+from fedonce.party.protecting import check_protect, check_shared, protected, stated
 from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
@@ -77,7 +78,8 @@ class Guest(GuestAttributes):
     local_epsilon : float, optional
         Epsilon with which each row is told, pure and whatever the row is (`fedonce.privacy.LocalEpsilon`).
     protect : str, optional
-        "cells:20": 20 training rows or more share a message, which is a number in an order by chance (docs/leakage.md).
+        "cells:20": 20 rows or more of the training message share each value, which is a number in random order; rows of a
+        prediction may be alone with theirs (docs/leakage.md).
 
     Nothing of it can be assigned: `settings` is what it was given, `state` what it has learnt, and its attributes show both.
 
@@ -167,7 +169,8 @@ class Guest(GuestAttributes):
         """Learn from the guest's training rows, without labels, and return the message for the host.
 
         `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order. Where the table has ids,
-        `agreed` is what an alignment found: all rows serve the learning, and the agreed ones are sent. Without it all are.
+        `agreed` is what an alignment found: all rows serve the learning, and the agreed ones are sent, of which as many share
+        each value as the learner promises. Without it all are sent.
         `progress` is told how far the learning is; where it has a folder, a learning that was killed goes on from there.
         `naming` says how this message names rows; None: as the guest was made. With `noise_key`, a secret of a guest that blurs
         its values, each row that has an id gets the same noise each time. `hints` are what the host has published of its labels.
@@ -176,6 +179,9 @@ class Guest(GuestAttributes):
         if not own.n_rows:
             raise InputError(f"Party {self.name!r} has no rows to learn from.")
         mask = held_rows(self.name, own.n_rows, present)
+        to = sending.addressed(self, own, mask, agreed, naming)
+        sent = None if to.order is None else np.sort(to.order)
+        check_shared(self.name, self.settings.learner, own.n_rows if sent is None else len(sent))
         preparation = copy.copy(self.preparation).fit(own)
         rows = preparation.transform(own)
         learner, device = copy.deepcopy(self.settings.learner), pick_device(self.device)
@@ -184,6 +190,7 @@ class Guest(GuestAttributes):
         with progress or Progress() as watching:
             if self.purse is None:
                 told = progress_for(learner.fit, watching) | coded_for(learner.fit, preparation.coded)
+                told |= sent_for(learner.fit, sent)
                 history = learner.fit(rows, self.dim, rng, device, **told, **hinted)
             else:
                 watched = progress_for(learner.fit_private, watching)
@@ -191,8 +198,10 @@ class Guest(GuestAttributes):
             used = naming_used(naming, self.learnt_naming)
             stated, learner = "" if hints is None else hints.stated, kept(learner, self.settings.learner)
             self.adopt(GuestState(learner, preparation, history=history, learnt_naming=used, hints=stated))
-            values = self._fit_codec(rows, own.ids, noise_key)
-            return sending.addressed(self, own, values, mask, agreed, naming)
+            message = self._addressed(self._fit_codec(rows, own.ids, noise_key), to)
+            if self.noise is None:
+                check_shared(self.name, self.learner, int(rows_alike(message.values).min()))
+            return message
 
     def _fit_codec(self, rows: Rows, ids: Ids | None, noise_key: bytes | None) -> Rows:
         """Fit noise and codec to the values of prepared rows, and return the values to be sent."""
@@ -230,6 +239,7 @@ class Guest(GuestAttributes):
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
         own = Table.of(table)
         mask = held_rows(self.name, own.n_rows, present)
+        to = sending.addressed(self, own, mask, agreed, naming or self.naming)
         rows = self.preparation.transform(own)
         noise = self.noise if self.noise is None or noise_key is None else replace(self.noise, key=noise_key)
         values = self.values(rows)
@@ -238,7 +248,10 @@ class Guest(GuestAttributes):
             if noise is None
             else blurring.blurred(noise, values, rows, own.ids, self.model)
         )
-        return sending.addressed(self, own, values, mask, agreed, naming or self.naming)
+        return self._addressed(values, to)
+
+    def _addressed(self, values: Rows, to: sending.Addressed) -> Representation:
+        return self.message(values if to.order is None else values[to.order], to.present, **to.names)
 
     def values(self, rows: Rows) -> Rows:
         """Let the learner, which may be the user's own, transform prepared rows, and check what it gives."""
