@@ -9,7 +9,9 @@ from fedonce.federation.runfile import RunFile
 from fedonce.federation.runfile_hints import MOST_LIMIT, RECORD
 from fedonce.jobs import hint_record
 
-SHORT = 'run = "churn"\ntable = "bank.csv"\nid = "customer"\nlabel = "churned"\nguests = ["shop", "telco"]\n'
+SHORT = (
+    'run = "churn"\ntable = "bank.csv"\nid = "customer"\nlabel = "churned"\nguests = ["shop", "telco"]\nsecret = "s"\n'
+)
 BUDGET = 'task = "classification"\n[budget]\nepsilon = 4.0\ndelta = 1e-5\npublic = "p.toml"\n'
 
 

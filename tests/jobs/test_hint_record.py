@@ -24,12 +24,14 @@ N = 300
 LABELS = np.random.default_rng(0).choice(np.array(["no", "yes", "maybe"], dtype=object), N)
 NUMBERS = np.random.default_rng(1).normal(size=N)
 IDS = np.array([f"k{i}" for i in range(N)], dtype=object)
+NAMING = Naming("hashed")
 PARTS = {"shop": slice(0, 100), "telco": slice(50, 200)}
 
 
 def publish(path, epsilon=2.0, label=LABELS, ids=IDS, run="churn", limit=None, edges=None, name="default", **more):
     task = "classification" if edges is None else "regression"
-    return HintRecord(path, limit).publish(label, Hinting(epsilon, edges, name), task, "bank", run, ids, None, **more)
+    naming, hinting = None if ids is None else NAMING, Hinting(epsilon, edges, name)
+    return HintRecord(path, limit).publish(label, hinting, task, "bank", run, ids, naming, **more)
 
 
 def sums(path):
@@ -234,15 +236,17 @@ def test_a_column_that_was_hinted_at_does_not_travel_as_it_is(path):
     record, label = HintRecord(path), Hinting(np.inf, label="last year's")
     for column in ("default", "Default "):
         with pytest.raises(BudgetError, match=f"'{column}' was hinted at with an epsilon before") as error:
-            record.publish(LABELS, label, "classification", "bank", "churn", IDS, None, column=column)
+            record.publish(LABELS, label, "classification", "bank", "churn", IDS, NAMING, column=column)
         assert error.value.parameters == ("label", "proxy")
     assert path.read_bytes() == before
-    assert record.publish(LABELS, label, "classification", "bank", "churn", IDS, None, column="before").cost == 0.0
+    assert record.publish(LABELS, label, "classification", "bank", "churn", IDS, NAMING, column="before").cost == 0.0
 
 
 def test_a_column_that_travelled_as_it_is_gets_no_epsilon_later(path):
     record = HintRecord(path)
-    record.publish(LABELS, Hinting(np.inf, label="old"), "classification", "bank", "churn", IDS, None, column="default")
+    record.publish(
+        LABELS, Hinting(np.inf, label="old"), "classification", "bank", "churn", IDS, NAMING, column="default"
+    )
     before = path.read_bytes()
     with pytest.raises(BudgetError, match="'default' travelled as it is before .*an epsilon would protect nothing"):
         publish(path)

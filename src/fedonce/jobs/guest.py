@@ -25,7 +25,6 @@ from fedonce.learners import Auto
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
-from fedonce.party.sending import GUESSABLE
 from fedonce.privacy.budget import Purse
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Naming
@@ -213,10 +212,9 @@ class GuestJob:
         agreed, known = self.rows.agreed(), self.budget.known()
         tell(f"reading {self.table.path}")
         own, reading = self.table.read(self.name)
-        self.rows.check_ids(own.ids is not None)
+        self.rows.check_ids(own.ids is not None, f"The message of party {self.name!r}")
         purse = self.budget.purse(self.name, own.n_rows, self.learning)
         party = new_guest(self.name, self.learning, reading, self.rows.naming(), purse, known)
-        warn_if_guessable(party, own, agreed, party.naming)
         return party, own, agreed
 
 
@@ -253,17 +251,15 @@ class RepresentJob:
         naming, agreed = self._naming(party), self.rows.agreed()
         tell(f"reading {self.table}")
         own = party.reading.read(self.table, party.name)
-        warn_if_guessable(party, own, agreed, naming)
         tell(f"representing {own.n_rows:,} rows")
         leaving = keys.close(party.represent(own, agreed=agreed, naming=naming))
         return MessageReport(leaving, write_file(Path(self.out), leaving.data))
 
     def _naming(self, party: Guest) -> Naming | None:
         """Return how the message names rows: as is said, ids made alike as in the training where nothing is said of that."""
-        if not self.rows.named:
-            return party.naming
         learnt = party.learnt_naming[1] if party.learnt_naming else ()
-        return replace(self.rows, forms=self.rows.forms or learnt).naming()
+        said = replace(self.rows, forms=self.rows.forms or learnt)
+        return said.naming() or (None if party.naming is None else replace(party.naming, forms=said.forms))
 
 
 # The steps of these jobs, which a guest in a federation takes, too.
@@ -310,13 +306,6 @@ def save(party: Guest, leaving: Sealed[Representation], out: Path, name: str = M
     """Write model and message, both or none: the message in the folder is always the one of the model in it."""
     party.save(out, {name: leaving.data})
     return MessageReport(leaving, out / name)
-
-
-def warn_if_guessable(party: Guest, own: Table, agreed: AgreedRows | None, naming: Naming | None) -> None:
-    """Say so where ids will travel as hashes without a key by other ways than the guest's own default, which warns itself."""
-    if own.ids is not None and agreed is None and naming is not None and naming.form == "hashed":
-        text = GUESSABLE.format(party=party.name)
-        warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=3)
 
 
 def warn_of_spent(out: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedonce.assess.inspection import describe_hints
 from fedonce.data.files import read_table
-from fedonce.errors import FedOnceWarning, InputError, parameter_error, shown
+from fedonce.errors import InputError, parameter_error, shown
 from fedonce.jobs.hint_record import RECORD, HintRecord, Publication, lock_of
 from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import File, RowNames
@@ -26,11 +25,6 @@ from fedonce.party.hinting import Hinting
 from fedonce.rows.ids import Ids
 from fedonce.system.disk import write_file
 from fedonce.system.text import Tell, silent
-
-GUESSABLE = (
-    "The hints of party {party!r} name rows by hashes without a key: whoever can list the ids (customer numbers, addresses) can "
-    "find out which are inside, and what is told of each. Share a secret (naming), or agree on rows by an alignment (agreed)."
-)
 
 
 @dataclass(frozen=True)
@@ -242,10 +236,7 @@ class HintJob:
         keys, agreed, naming = self.sealing.keys(), self.rows.agreed(), self.rows.naming()
         tell(f"reading {self.table.path}")
         label, ids = read_label(self.table, self.label, self.name)
-        self.rows.check_ids(ids is not None)
-        if ids is not None and agreed is None and (naming is None or naming.form == "hashed"):
-            text = GUESSABLE.format(party=self.name)
-            warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=2)
+        self.rows.check_ids(ids is not None, f"The hints of party {self.name!r}")
         task = self.telling.task_of(label, self.label)
         hinting, run = self.telling.hinting(self.label), self.telling.run
         tell(f"telling {len(label):,} labels")

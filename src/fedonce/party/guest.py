@@ -69,7 +69,8 @@ class Guest(GuestAttributes):
     public : Public, optional
         With a budget: bounds and categories of its columns.
     naming : Naming, optional
-        Where its tables have ids: how messages name rows without an agreed order. None: by hashes without a key, and a warning.
+        Where its tables have ids: how messages name rows without an agreed order. None: they need one. Hashes without a key,
+        `Naming("hashed")`, can be undone by anyone who can list the ids.
     reading : Reading, optional
         How its tables are read from files; kept with what it learns.
     bytes_per_row : float, optional

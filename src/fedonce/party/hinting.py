@@ -26,7 +26,7 @@ from fedonce.messages.representation import row_digest
 from fedonce.party.hint_checks import check_among, check_key, checked_ids, checked_labels, checked_public
 from fedonce.party.labels import Labels
 from fedonce.privacy import keyed, response
-from fedonce.rows.ids import Ids, Naming, keys_of, locate, normalise, repeated
+from fedonce.rows.ids import Ids, Naming, keys_of, locate, normalise, repeated, unnamed
 
 if TYPE_CHECKING:
     from fedonce.data.table import Table
@@ -190,7 +190,7 @@ def publish(
     draws = keyed.uniforms(secret, f"hints\n{which}", names, (b"%d" % code for code in codes), 2)
     told = response.answers(codes, len(classes), hinting.epsilon, draws).astype(np.uint8)
     edges = None if hinting.edges is None else np.asarray(hinting.edges, np.float64)
-    order, named = _order(len(told), ids, naming, agreed, run)
+    order, named = _order(len(told), ids, naming, agreed, party, run)
     return Hints(
         party,
         hinting.label,
@@ -216,7 +216,7 @@ def _places(codes: NDArray[Any]) -> Iterator[str]:
 
 
 def _order(
-    n_rows: int, ids: Ids | None, naming: Naming | None, agreed: AgreedRows | None, run: str
+    n_rows: int, ids: Ids | None, naming: Naming | None, agreed: AgreedRows | None, party: str, run: str
 ) -> tuple[NDArray[Any] | None, dict[str, Any]]:
     """Return in which order hints leave (None: the table's), and how the file names their rows."""
     if ids is None:
@@ -228,7 +228,8 @@ def _order(
                 f"The table lacks rows that were agreed with {agreed.guest!r}; give the one that was aligned."
             )
         return places, {"rows": agreed.digest}
-    naming = naming or Naming()
+    if naming is None:
+        raise unnamed(f"The hints of party {party!r}")
     keys = naming.keys(ids, run)
     order = np.lexsort(keys.T[::-1])  # the order of keys says nothing, that of the table might
     named = {"rows": row_digest(len(keys), keys[order]), "ids": keys[order]}

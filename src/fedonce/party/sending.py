@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,17 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedonce.data.table import Table
-from fedonce.errors import FedOnceWarning, InputError
+from fedonce.errors import InputError
 from fedonce.messages.representation import row_digest
-from fedonce.rows.ids import Ids, Naming, normalise
+from fedonce.rows.ids import Ids, Naming, normalise, unnamed
 
 if TYPE_CHECKING:
     from fedonce.rows.alignment import AgreedRows
-
-GUESSABLE = (
-    "The message of party {party!r} names rows by hashes without a key: whoever can list the ids (customer numbers, "
-    "addresses) can find out which are inside. Share a secret (naming), or agree on rows by an alignment (agreed)."
-)
 
 
 class Guest(Protocol):
@@ -77,9 +71,7 @@ def addressed(
             parameter=("naming", "agreed"),
         )
     if naming is None:
-        naming = Naming()
-        text = GUESSABLE.format(party=guest.name)
-        warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=4)
+        raise unnamed(f"The message of party {guest.name!r}")
     keys = naming.keys(own.ids, guest.run)
     order = np.lexsort(keys.T[::-1])  # the order of keys says nothing, that of the table might
     names = {"rows": row_digest(len(keys), keys[order]), "ids": keys[order]}
