@@ -155,7 +155,11 @@ def test_inspect_prints_lines(office):
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [("", "hashes without a key: WHOEVER"), ("--plain-ids", "PLAIN IDS"), ("--secret secret", "keyed hashes")],
+    [
+        ("--unkeyed-ids", "hashes without a key: WHOEVER"),
+        ("--plain-ids", "PLAIN IDS"),
+        ("--secret secret", "keyed hashes"),
+    ],
 )
 def test_how_rows_are_named(fresh, options, said):
     result = command(fresh, f"guest fit shop.csv --id who --name shop --out new {options} --normalise-ids trim,lower")
@@ -172,10 +176,35 @@ def test_help_is_in_groups(office, monkeypatch, line):
     assert "what is public: bounds, categories, labels." in shown
 
 
-def test_hashes_without_a_key_are_warned_of(fresh):
-    result = command(fresh, "guest fit shop.csv --id who --name shop --out new --quiet")
-    assert "warning: The message of party 'shop' names rows by hashes without a key" in result.err
-    assert "Share a secret (--secret), or agree on rows by an alignment (--rows)." in result.err
+def test_how_rows_are_named_must_be_said(fresh):
+    said = (
+        "Share a secret (--secret), or agree on rows by an alignment (--rows). Hashes without a key must be asked for ("
+    )
+    fit = "guest fit shop.csv --id who --name shop --out new --quiet"
+    for options in ("", " --normalise-ids trim"):
+        failed(
+            fresh,
+            3,
+            ("The message of party 'shop' would name rows by their ids", said + "--unkeyed-ids"),
+            fit + options,
+        )
+    assert not (fresh / "new").exists()
+    failed(fresh, 3, ("--secret", "--plain-ids", "--unkeyed-ids"), f"{fit} --secret secret --unkeyed-ids")
+
+
+def test_new_rows_are_named_as_in_the_training(fresh):
+    done(fresh, "guest fit shop.csv --id who --name shop --out new --unkeyed-ids --normalise-ids trim")
+    shown = done(fresh, "guest represent shop.csv --model new --out new.fedonce")
+    assert "hashes without a key" in shown
+    assert "normalised: trim" in shown
+    other = "guest represent shop.csv --model new --out new.fedonce --normalise-ids lower"
+    assert "normalised: lower" in done(fresh, other)
+    failed(
+        fresh,
+        3,
+        "give the same secret again (--secret)",
+        "guest represent shop.csv --model shop --out new.fedonce --quiet",
+    )
 
 
 def test_a_secret_that_others_can_read_is_warned_of(fresh):
@@ -232,7 +261,11 @@ def test_rows_of_an_alignment(fresh):
         ("--type nosuch=number", 3, ("no column 'nosuch'", "--type")),
         ("--type kind=number", 3, ("'kind' of shop.csv", "must hold numbers")),
         ("--id nobody", 3, ("shop.csv", "no id column 'nobody'")),
-        ("--plain-ids", 3, "Give a secret (--secret) or plain ids (--plain-ids), not both"),
+        (
+            "--plain-ids",
+            3,
+            "Give a secret (--secret), plain ids (--plain-ids) or hashes without a key (--unkeyed-ids), one",
+        ),
         ("--normalise-ids upper", 3, "trim, lower, nfkc"),
         ("--secret bank.key", 3, "bank.key is a key of one party, not a secret"),
         ("--sign none.key", 3, "none.key cannot be read"),

@@ -114,7 +114,7 @@ def test_hints_for_agreed_rows_have_no_ids(fresh):
         ("--epsilon 2 --edges 1,x", 3, "--edges must be numbers with commas, like 10,20,30. Got '1,x'"),
         ("--epsilon 2 --edges 1,2", 3, ["are no numbers", "(--edges)"]),
         ("--epsilon 2 --limit 0", 3, ["a number above 0", "(--limit)"]),
-        ("--epsilon 2 --plain-ids", 3, "Give a secret (--secret) or plain ids (--plain-ids)"),
+        ("--epsilon 2 --plain-ids", 3, "Give a secret (--secret), plain ids (--plain-ids) or hashes"),
     ],
 )
 def test_what_is_not_published(fresh, more, code, said):

@@ -32,6 +32,7 @@ from tests.federation.memory import MemoryTransport
 from tests.federation.parties import COLUMNS, Parties, write_csv
 from tests.federation.pretended import Clock
 
+UNKEYED = 'ids = ["hashed", "agreed"]\n'
 RUN, GUESTS, ABSENT = "june", ("shop", "telco"), "cinema"
 ROWS, NEW = 160, 40
 SEED = estimator_seed(0)
@@ -185,7 +186,7 @@ class Memory(Federation):
             kit = folder / "kits" / name
             kit.mkdir(parents=True)
             GuestTables(folder / f"{name}.csv", "customer").to_file(kit / "guest.toml")
-            (kit / "policy.toml").write_text(POLICY)
+            (kit / "policy.toml").write_text(POLICY + UNKEYED)
             self.responders[name] = Responder(kit, name, lambda *told: None)
 
     def _over(self, asked: Mapping[str, Request], absent: bool, least: int) -> RoundsFederationEngine:
@@ -211,7 +212,7 @@ class Flare(Memory):
         self.parties = Parties(folder, (*GUESTS, ABSENT))
         write_tables(folder)
         for name in GUESTS:
-            self.parties.policy(name, POLICY)
+            self.parties.policy(name, POLICY + UNKEYED)
         self.parties.start("bank", *GUESTS)
 
     def _over(self, asked: Mapping[str, Request], absent: bool, least: int) -> RoundsFederationEngine:

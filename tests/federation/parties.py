@@ -20,6 +20,7 @@ import pytest
 
 from fedonce.federation.flare import sessions, site_processes, sites
 from fedonce.federation.flare.kits import make_kits, open_kit
+from fedonce.messages.keys import new_secret
 
 FEDONCE = [sys.executable, "-m", "fedonce.cli"]
 COLUMNS = {"bank": (0, 4), "shop": (4, 8), "telco": (8, 12), "cinema": (12, 16)}
@@ -71,6 +72,8 @@ class Parties:
         self.port = free_port()
         make_kits("127.0.0.1", "bank", list(guests), self.kits, self.port)
         write_tables(folder, rows)
+        self.secret = folder / "parties.secret"
+        new_secret(self.secret)
 
     def kit(self, name: str):
         return open_kit(self.kits / name)
@@ -78,7 +81,7 @@ class Parties:
     def start(self, *names: str, **configured) -> None:
         for name in names or ("bank", *self.guests):
             if name != "bank" and (configured or not self.kit(name).tables.exists()):
-                settings = {"data": self.folder / f"{name}.csv", "id": "customer"} | configured
+                settings = {"data": self.folder / f"{name}.csv", "id": "customer", "secret": self.secret} | configured
                 sites.configure_guest(self.kit(name), **settings)
             self.started.add(name)
             sites.start(self.kit(name))
@@ -117,6 +120,7 @@ class Parties:
             "table": "bank.csv",
             "id": "customer",
             "label": "churned",
+            "secret": self.secret.name,
             "guests": list(self.guests),
             "deadline": "60s",
             "learner": "pca",

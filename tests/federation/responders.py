@@ -15,21 +15,28 @@ from fedonce.learners import make
 from fedonce.messages.representation import Representation
 from fedonce.privacy.budget import calibrate
 from fedonce.rows import alignment
+from fedonce.rows.ids import fingerprint
+from fedonce.system.disk import write_file
 from tests.federation.parties import write_csv
+
+SECRET = bytes(range(32))
+KEYED = f"keyed {fingerprint(SECRET)}"
 
 
 def a_responder(folder, rows=120, columns=4, policy="", told=lambda *news: None) -> Responder:
     """Write a table of columns c0, c1, ... and a policy, and return the guest that has them."""
     write_csv(folder / "shop.csv", np.random.default_rng(0).standard_normal((rows, columns)), range(rows), 0)
     (folder / "public.toml").write_text("bounds = [-6, 6]\n")
-    tables = GuestTables(folder / "shop.csv", "customer", public=folder / "public.toml")
+    write_file(folder / "secret", SECRET.hex().encode(), private=True)
+    tables = GuestTables(folder / "shop.csv", "customer", secret=folder / "secret", public=folder / "public.toml")
     tables.to_file(folder / "guest.toml")
     (folder / "policy.toml").write_text(policy)
     return Responder(folder, "shop", told)
 
 
 def asks(what="learn", run="churn", **settings) -> Request:
-    return Request("bank", "shop", run, what, fedonce.__version__, **{"learner": "pca", "dim": 2} | settings)
+    given = {"learner": "pca", "dim": 2, "naming": KEYED} | settings
+    return Request("bank", "shop", run, what, fedonce.__version__, **given)
 
 
 def rows_of(responder, ids=None, run="churn") -> bytes:

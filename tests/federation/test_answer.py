@@ -26,9 +26,11 @@ from fedonce.messages.representation import Representation
 from fedonce.privacy.budget import calibrate
 from fedonce.rows import alignment
 from fedonce.rows.alignment import AgreedRows
+from fedonce.system.disk import write_file
 from fedonce.training.checkpoints import Progress
 from fedonce.training.settings import Training
 from tests.federation.parties import write_csv
+from tests.federation.responders import KEYED, SECRET
 
 N = 60
 HEADER = {"party": "bank", "guest": "shop", "run": "churn", "what": "learn"}
@@ -42,13 +44,15 @@ def told():
 @pytest.fixture
 def responder(tmp_path, rng, told):
     write_csv(tmp_path / "shop.csv", rng.standard_normal((N, 4)), range(N), 4)
-    GuestTables(tmp_path / "shop.csv", "customer").to_file(tmp_path / "guest.toml")
+    write_file(tmp_path / "secret", SECRET.hex().encode(), private=True)
+    GuestTables(tmp_path / "shop.csv", "customer", secret=tmp_path / "secret").to_file(tmp_path / "guest.toml")
     (tmp_path / "policy.toml").write_text(DEFAULT_POLICY)
     return Responder(tmp_path, "shop", lambda *news: told.append(news))
 
 
 def asks(what="learn", **settings):
-    return Request("bank", "shop", "churn", what, fedonce.__version__, **{"learner": "pca", "dim": 2} | settings)
+    given = {"learner": "pca", "dim": 2, "naming": KEYED} | settings
+    return Request("bank", "shop", "churn", what, fedonce.__version__, **given)
 
 
 def rows_of(responder, ids=None, run="churn"):
@@ -309,9 +313,7 @@ def plan_of(epsilon=4.0):
 
 def test_a_budget_is_spent_once_in_a_run(responder):
     (responder.kit / "public.toml").write_text("bounds = [-6, 6]\n")
-    GuestTables(responder.kit / "shop.csv", "customer", public=responder.kit / "public.toml").to_file(
-        responder.kit / "guest.toml"
-    )
+    replace(responder.tables(), public=responder.kit / "public.toml").to_file(responder.kit / "guest.toml")
     first = asks(plan=plan_of())
     message = responder.answer(first).read_bytes()
     assert responder.answer(first).read_bytes() == message  # the same noise, not new one

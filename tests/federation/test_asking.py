@@ -20,7 +20,7 @@ from fedonce.rows.ids import Naming
 
 N = 40
 IDS = np.array([f"c{i}" for i in range(N)], dtype=object)
-RUN = 'run = "june"\ntable = "bank.csv"\nid = "id"\nlabel = "y"\nguests = ["shop"]\ndim = 2\n'
+RUN = 'run = "june"\ntable = "bank.csv"\nid = "id"\nlabel = "y"\nguests = ["shop"]\ndim = 2\nunkeyed_ids = true\n'
 
 
 def table(columns=4):

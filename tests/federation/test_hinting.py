@@ -22,13 +22,13 @@ from fedonce.messages.hints import Hints
 from fedonce.messages.representation import Representation
 from fedonce.party.hinting import publish
 from fedonce.rows.alignment import AgreedRows
-from fedonce.rows.ids import hashed
+from fedonce.rows.ids import Naming, keyed
 from tests.federation.memory import MemoryTransport
-from tests.federation.responders import a_responder, asks, rows_of
+from tests.federation.responders import KEYED, SECRET, a_responder, asks, rows_of
 
 N, BOTH = 300, 260
 RUN = 'run = "churn"\ntable = "bank.csv"\nid = "customer"\nlabel = "churned"\nguests = ["shop"]\nlearner = "pca"\ndim = 2\n'
-RUN += "host_epochs = 1\nepochs = 1\n"
+RUN += 'host_epochs = 1\nepochs = 1\nsecret = "shop/secret"\n'
 YES = "hints = true\n"
 IDS = np.array([f"k{i:06d}" for i in range(N)], dtype=object)
 
@@ -101,7 +101,7 @@ def test_hints_travel_with_the_request_and_everybody_says_so(bank):
     figures = bank.fit("hints = 2.0\n").as_json()
     hints = Hints.from_bytes(bank.asked[0].hints)
     assert (hints.party, hints.label, hints.epsilon, hints.classes) == ("bank", "churned", 2.0, 3)
-    assert (hints.run, hints.n_rows, hints.naming) == ("churn", BOTH + 20, "hashed")
+    assert (hints.run, hints.n_rows, hints.naming) == ("churn", BOTH + 20, KEYED)
     assert (figures["took part"], figures["refused"]) == (["shop"], {})
     told = figures["hinted"]
     assert (told["label"], told["epsilon"], told["classes"], told["guests"]) == ("churned", 2.0, 3, ["shop"])
@@ -187,8 +187,8 @@ def test_after_an_alignment_each_guest_has_hints_in_its_agreed_order(bank):
     both = Hints.from_bytes(publish_again(bank))
     keys = {key.tobytes(): answer for key, answer in zip(both.ids, both.answers, strict=True)}
     own = IDS[N - BOTH :]
-    by_id = {name: keys[key.tobytes()] for name, key in zip(own, hashed(own), strict=True)}
-    places = agreed.positions(own)
+    by_id = {name: keys[key.tobytes()] for name, key in zip(own, keyed(own, SECRET, "churn"), strict=True)}
+    places = agreed.positions(own, SECRET)
     assert [by_id[own[place]] for place in places] == hints.answers.tolist()
 
 
@@ -254,7 +254,8 @@ def responder(tmp_path):
 
 
 def hints_of(run="churn", party="bank", ids=IDS):
-    return publish(np.arange(len(ids)) % 3, Hinting(2.0, label="churned"), party=party, run=run, ids=ids).to_bytes()
+    label, naming = np.arange(len(ids)) % 3, Naming("keyed", SECRET)
+    return publish(label, Hinting(2.0, label="churned"), party=party, run=run, ids=ids, naming=naming).to_bytes()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -87,10 +87,8 @@ def a_bank(tmp_path) -> Bank:
     shop = tmp_path / "shop"
     shop.mkdir()
     responder = a_responder(shop, N, policy="max_rounds = 100\nmax_align_rows = 1000\n")
-    (tmp_path / "secret").write_text("ab" * 32)
-    (tmp_path / "secret").chmod(0o600)
-    tables = responder.tables()
-    type(tables)(tables.data, tables.id, public=tables.public, secret=tmp_path / "secret").to_file(shop / "guest.toml")
+    (shop / "secret").rename(tmp_path / "secret")
+    replace(responder.tables(), secret=tmp_path / "secret").to_file(shop / "guest.toml")
     rng = np.random.default_rng(1)
     write_csv(tmp_path / "bank.csv", rng.standard_normal((N, 3)), range(N), 10, rng.integers(0, 2, N))
     write_csv(tmp_path / "new.csv", rng.standard_normal((20, 3)), range(20), 10)

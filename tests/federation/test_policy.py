@@ -18,7 +18,7 @@ from fedonce.rounds.settings import LEAST_BITS
 from fedonce.rows import alignment
 
 COLUMNS = ["visits", "spend", "birthday", "city"]
-LEARN = Request("bank", "shop", "churn", "learn", "0.6.0")
+LEARN = Request("bank", "shop", "churn", "learn", "0.6.0", naming="keyed 0123456789abcdef")
 REPRESENT, ALIGN, ROUNDS = (replace(LEARN, what=what) for what in ("represent", "align", "rounds"))
 IDS = np.array([f"c{i}" for i in range(12)], dtype=object)
 
@@ -159,7 +159,7 @@ def test_only_named_hosts_and_runs():
         (Policy(), {"learner": "evil"}, "the learner 'evil' is not allowed"),
         (
             Policy(ids=("keyed",)),
-            {},
+            {"naming": "hashed"},
             "ids that are hashed are not allowed by shop, which allows 'keyed' (ids); name a secret",
         ),
         (Policy(ids=("agreed",)), {"naming": "keyed 0123456789abcdef"}, "ids that are keyed are not allowed"),
@@ -351,3 +351,14 @@ def test_rounds():
 def test_messages_that_can_be_read_are_for_guests_whose_policy_names_them():
     refused(Policy(), replace(LEARN, learner="quantiles"), "the learner 'quantiles' is not allowed by shop")
     assert Policy(learners=("quantiles",)).refusal(replace(LEARN, learner="quantiles"), COLUMNS) is None
+
+
+def test_hashes_without_a_key_are_allowed_by_those_who_say_so():
+    asked = replace(LEARN, naming="hashed")
+    refused(
+        Policy(),
+        asked,
+        "ids that are hashed are not allowed by shop",
+        "name a secret (secret), or align (align = true)",
+    )
+    assert Policy(ids=("hashed",)).refusal(asked, COLUMNS) is None

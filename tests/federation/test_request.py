@@ -16,6 +16,7 @@ from fedonce.federation.request import KEYS, KIND, WHATS, Request
 from fedonce.messages import envelope
 from fedonce.party.hinting import publish
 from fedonce.rows import alignment
+from fedonce.rows.ids import Naming
 
 IDS = np.array([f"c{i}" for i in range(12)], dtype=object)
 ROWS = alignment.agreed_rows(IDS, "bank", "shop", "churn", salt=b"s" * 32)
@@ -273,6 +274,7 @@ def test_hints_are_for_learning_alone():
 
 
 def test_a_request_says_what_it_hints_at():
-    hints = publish(np.array([0, 1] * 6), Hinting(2.0, label="churned"), party="bank", run="churn", ids=IDS)
+    hinting, naming = Hinting(2.0, label="churned"), Naming("hashed")
+    hints = publish(np.array([0, 1] * 6), hinting, party="bank", run="churn", ids=IDS, naming=naming)
     assert replace(REQUESTS["short"], hints=hints.to_bytes()).hinted == "2.0 churned"
     assert (REQUESTS["short"].hinted, REQUESTS["hinted"].hinted) == (None, "unknown")

@@ -27,7 +27,9 @@ table = "bank.csv"
 id = "customer_id"
 label = "churned"
 guests = ["shop", "telco"]
+secret = "parties.secret"
 """
+UNNAMED = SHORT.replace('secret = "parties.secret"\n', "")
 BUDGET = """
 task = "classification"
 [budget]
@@ -56,7 +58,7 @@ def test_a_short_run_file(read, tmp_path):
     assert (run.deadline, run.min_guests, run.seed, run.recipe, run.align) == (3600.0, 1, 0, "default", False)
     assert run.rounds_settings() is None
     assert run.plan("bank", 100) is None
-    assert run.secret is run.kit is None
+    assert (run.secret, run.unkeyed_ids, run.kit) == (tmp_path / "parties.secret", False, None)
     assert run.learn_settings("shop") == {
         "learner": "auto",
         "dim": 8,
@@ -72,7 +74,7 @@ def test_a_short_run_file(read, tmp_path):
 
 def test_a_long_run_file(read, tmp_path):
     run = read(
-        SHORT
+        UNNAMED
         + """
         kit = "kits/bank"
         deadline = "2h"
@@ -239,8 +241,8 @@ WRONG = [
         BUDGET.replace('"rdp"', '"rpd"'),
         ['\'accountant\' in [budget] must be one of "pld", "rdp", "reference". Got \'rpd\'.'],
     ),
-    ("run = 'twice'\n#", ["is not TOML", "line 7"]),
-    ("dim = \n#", ["is not TOML", "line 7"]),
+    ("run = 'twice'\n#", ["is not TOML", "line 8"]),
+    ("dim = \n#", ["is not TOML", "line 8"]),
 ]
 
 
@@ -447,3 +449,24 @@ def test_totals_that_cannot_be_shared_out(read, more, said):
     with pytest.raises(InputError) as caught:
         read(SHORT + more)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("more", ["", 'align = true\nreveal = "host"\n', "unkeyed_ids = false\n"])
+def test_how_rows_are_named_must_be_said(read, more):
+    with pytest.raises(
+        InputError, match=r"nothing says how. .* \(secret\), or align .* asked for \(unkeyed_ids = true\)"
+    ):
+        read(UNNAMED + more)
+
+
+@pytest.mark.parametrize(
+    "more", ["align = true\n", "unkeyed_ids = true\n", 'secret = "s"\nalign = true\nreveal = "host"\n']
+)
+def test_each_way_to_name_rows_is_enough(read, more):
+    run = read(UNNAMED + more)
+    assert run.unkeyed_ids == ("unkeyed" in more)
+
+
+def test_a_secret_leaves_no_room_for_hashes_without_one(read):
+    with pytest.raises(InputError, match="'unkeyed_ids' must be left out beside 'secret'"):
+        read(SHORT + "unkeyed_ids = true\n")

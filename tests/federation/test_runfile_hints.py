@@ -10,7 +10,9 @@ from fedonce import Hinting
 from fedonce.errors import InputError
 from fedonce.federation.runfile import RunFile
 
-SHORT = 'run = "churn"\ntable = "bank.csv"\nid = "customer"\nlabel = "churned"\nguests = ["shop", "telco"]\n'
+SHORT = (
+    'run = "churn"\ntable = "bank.csv"\nid = "customer"\nlabel = "churned"\nguests = ["shop", "telco"]\nsecret = "s"\n'
+)
 BUDGET = 'task = "classification"\n[budget]\nepsilon = 4.0\ndelta = 1e-5\npublic = "p.toml"\n'
 
 

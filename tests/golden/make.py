@@ -32,7 +32,7 @@ from fedonce import Guest, Representation
 ROWS = 40
 GUESTS = {  # folder: options of `guest fit`
     "pca-8": ["--learner", "pca", "--secret", "secret"],
-    "pca-4": ["--learner", "pca", "--bits", "4"],
+    "pca-4": ["--learner", "pca", "--bits", "4", "--unkeyed-ids"],
     "pca-16": ["--learner", "pca", "--bits", "16", "--plain-ids"],
     "pca-32": ["--learner", "pca", "--bits", "32", "--secret", "secret"],
     "autoencoder": ["--learner", "autoencoder", "--epochs", "2", "--secret", "secret"],

@@ -14,9 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedonce import FedOnceClassifier, Guest, Host, InputError, Representation, protocol
+from fedonce import FedOnceClassifier, Guest, Host, InputError, protocol
 from fedonce.data.files import read_table
-from fedonce.errors import FedOnceWarning
 from fedonce.jobs import guest, host, settings, tables
 from fedonce.party import storage
 from fedonce.rows.ids import Naming
@@ -286,13 +285,6 @@ def test_what_looks_like_ids(column, like):
     assert tables.looks_like_ids(column) == like
 
 
-def test_without_a_key_python_warns_as_the_command_does(office):
-    with pytest.warns(FedOnceWarning, match="hashes without a key"):
-        message = Guest("shop").learn(read_table(office / "shop.csv", id="who"))
-    assert message.naming == "hashed"
-    assert Representation.from_bytes(message.to_bytes()).n_rows == N - 10
-
-
 def is_free(folder):
     """Tell whether somebody else could have a folder: another thread tries."""
     found = []
@@ -373,7 +365,7 @@ LEARN = "guest fit shop.csv --id who --name shop --out learnt"
     [
         (3, "guest fit THING --name x --out x"),
         (3, f"{LEARN} --secret THING"),
-        (3, f"{LEARN} --plan THING"),
+        (3, f"{LEARN} --unkeyed-ids --plan THING"),
         (3, f"{LEARN} --epsilon 1 --public THING"),
         (3, f"{LEARN} --sign THING"),
         (3, f"{LEARN} --seal-to THING"),

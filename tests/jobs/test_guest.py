@@ -6,7 +6,6 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from fedonce import InputError, Representation
-from fedonce.errors import FedOnceWarning
 from fedonce.jobs import GuestBudget, GuestJob, Learning, RepresentJob, RowNames, Sealing, TableSource
 from tests.jobs.office import done, make_tables, told
 
@@ -81,11 +80,16 @@ def test_rows_to_predict_are_represented_as_the_command_does(folder, job):
 @pytest.mark.parametrize(
     ("made", "parameters"),
     [
-        (lambda: RowNames("secret", plain_ids=True), ("secret", "plain_ids")),
+        (lambda: RowNames("secret", plain_ids=True), ("secret", "plain_ids", "unkeyed_ids")),
+        (lambda: RowNames("secret", unkeyed_ids=True), ("secret", "plain_ids", "unkeyed_ids")),
         (lambda: GuestBudget("plan.json", 1.0), ("plan", "epsilon")),
         (lambda: GuestBudget(delta=0.1), ("delta", "epsilon")),
         (lambda: GuestBudget(public="public.toml").known(), ("public",)),
-        (lambda: RowNames("secret").check_ids(False), ("id", "rows", "secret", "plain_ids", "forms")),
+        (
+            lambda: RowNames("secret").check_ids(False, "It"),
+            ("id", "rows", "secret", "plain_ids", "unkeyed_ids", "forms"),
+        ),
+        (lambda: RowNames(forms=("trim",)).check_ids(True, "It"), ("secret", "rows", "unkeyed_ids")),
     ],
 )
 def test_what_does_not_go_together_is_refused_by_its_parameters(made, parameters):
@@ -102,10 +106,14 @@ def test_a_name_that_looks_like_another_is_refused_before_the_table_is_read():
     assert LOOKS_LIKE_SHOP not in str(error.value)
 
 
-def test_hashes_without_a_key_are_warned_of_with_the_remedy(folder, job):
-    with pytest.warns(FedOnceWarning, match="Share a secret .naming.") as caught:
-        replace(job, rows=RowNames(), learning=Learning(dim=2)).run()
-    assert caught[0].message.parameters == ("naming", "agreed")
+def test_hashes_without_a_key_are_for_those_who_ask(folder, job):
+    silent = replace(job, rows=RowNames(), learning=Learning(dim=2))
+    with pytest.raises(InputError, match=r"The message of party 'shop' would name rows .* \(unkeyed_ids\): anyone who"):
+        silent.run()
+    assert not (folder / "model").exists()
+    assert replace(silent, rows=RowNames(unkeyed_ids=True)).run().message.leaving.message.naming == "hashed"
+    RepresentJob("shop.csv", "model", "new.fedonce").run()  # as in the training
+    assert Representation.from_file("new.fedonce").naming == "hashed"
 
 
 def test_a_message_that_is_to_be_read_says_so(folder, job):

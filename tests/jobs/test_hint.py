@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from fedonce import Hinting, Hints
-from fedonce.errors import FedOnceWarning, InputError
+from fedonce.errors import InputError
 from fedonce.jobs import HintJob, RowNames, Sealing, TableSource
 from fedonce.jobs import hint as hint_job
 from fedonce.jobs.hint_record import HintRecord
@@ -165,10 +165,14 @@ def test_labels_with_gaps_and_a_label_that_is_the_id_are_refused(folder, job):
     assert not (folder / "hints.record").exists()
 
 
-def test_hashes_without_a_key_are_warned_of(folder, job):
-    with pytest.warns(FedOnceWarning, match="hints .* hashes without a key") as caught:
+def test_hashes_without_a_key_are_for_those_who_ask(folder, job):
+    with pytest.raises(
+        InputError, match=r"The hints of party '\w+' would name rows by their ids, and nothing says"
+    ) as error:
         replace(job, rows=RowNames()).run()
-    assert caught[0].message.parameters == ("naming", "agreed")
+    assert error.value.parameters == ("secret", "rows", "unkeyed_ids")
+    assert not (folder / "hints.fedonce").exists()
+    assert replace(job, rows=RowNames(unkeyed_ids=True)).run().leaving.message.naming == "hashed"
 
 
 def test_the_record_has_its_line_where_the_file_could_not_be_written(folder, job, monkeypatch):

@@ -30,7 +30,7 @@ def publish(
     path, epsilon=2.0, label=LABELS, ids=IDS, run="churn", limit=None, edges=None, name="default", column=None, **more
 ):
     task = "classification" if edges is None else "regression"
-    hinting, naming = Hinting(epsilon, edges, name), more.pop("naming", None)
+    hinting, naming = Hinting(epsilon, edges, name), more.pop("naming", KEYED)
     return HintRecord(path, limit).publish(
         label, column or name, hinting, task, "bank", run, ids, None if ids is None else naming, **more
     )

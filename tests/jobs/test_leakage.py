@@ -44,9 +44,8 @@ def test_a_message_is_attacked_by_its_ids_and_the_table(source):
     assert report.as_json()["counts"]["readable"] >= 1
 
 
-@pytest.mark.filterwarnings("ignore:.*hashes without a key")
 def test_hashes_without_a_key_are_told_and_two_messages_are_linked(source):
-    first, second = fitted(source, "a"), fitted(source, "b", 1)
+    first, second = (fitted(source, out, seed, unkeyed_ids=True) for seed, out in enumerate("ab"))
     found = LeakageJob(first, source, attacks=["guessing ids"]).run().leakage
     assert [each.score for each in found.findings] == [1.0]
     linked = LeakageJob(first, source, second=second, attacks=["linking"]).run().leakage

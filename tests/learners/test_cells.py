@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 
 from fedonce import Guest, InputError
 from fedonce.data.table import Table
-from fedonce.learners import Cells, cells
+from fedonce.learners import Cells, clusters
 from fedonce.learners.patches import Patches
 from fedonce.learners.pca import PCA
 
@@ -45,6 +47,35 @@ def fewest_alike(values):
 def test_every_training_row_shares_its_message_with_others(kind, learner):
     guest = Guest("shop", learner)
     assert fewest_alike(guest.learn(KINDS[kind]()).values) >= learner.least
+
+
+def corner(rows, many=300):
+    """Return places of rows that lie together, and a few from everywhere: what an alignment may leave."""
+    near = np.argsort(np.square(rows - rows[0]).sum(axis=1), kind="stable")[:many]
+    return np.union1d(near, np.arange(0, len(rows), 40))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "learner", [Cells(), Cells(layers=2, together=True), Cells(centres=False, shuffled=True), Cells(layers=2)]
+)
+def test_of_rows_that_are_sent_as_many_share_each_value(kind, learner):
+    rows = KINDS[kind](4000)
+    sent = corner(rows)
+    own = copy.deepcopy(learner)
+    own.fit(rows, 8, np.random.default_rng(0), CPU, sent)
+    layers = np.hsplit(own.transform_in_layers(rows, CPU)[sent], len(own.layers_))
+    for layer in layers if not own.shared else [np.hstack(layers)]:
+        assert fewest_alike(layer) >= 20
+    assert own.shared == (0 if learner.layers == 2 and not learner.together else 20)
+    left_out = copy.deepcopy(learner)
+    left_out.fit(rows, 8, np.random.default_rng(0), CPU)
+    assert fewest_alike(left_out.transform_in_layers(rows, CPU)[sent]) < 20  # learnt without a word on what is sent
+
+
+def test_fewer_rows_sent_than_a_cell_must_have():
+    with pytest.raises(InputError, match="at most the 12 rows that are sent. Got 20"):
+        Cells().fit(mixed(), 8, np.random.default_rng(0), CPU, np.arange(12))
 
 
 def test_rows_share_their_message_whatever_the_bytes():
@@ -123,7 +154,7 @@ def test_one_distinct_row_and_constant_columns():
 
 def test_fewer_rows_than_a_cell_must_have():
     with pytest.raises(
-        InputError, match="'least' parameter of Cells must be at most the 19 rows that there are. Got 20"
+        InputError, match="'least' parameter of Cells must be at most the 19 rows that are sent. Got 20"
     ):
         fitted(Cells(), mixed(19))
 
@@ -172,7 +203,7 @@ def test_more_bytes_tell_more():
 
 
 def test_of_many_rows_k_means_looks_at_a_sample(monkeypatch):
-    monkeypatch.setattr(cells, "MOST_POINTS", 1000)
+    monkeypatch.setattr(clusters, "MOST_POINTS", 1000)
     rows = mixed(3000)
     values = fitted(Cells(cells=32), rows).transform(rows, CPU)
     assert 8 < len(np.unique(values, axis=0)) <= 32

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fedonce import AgreedRows, FedOnceError, Guest, Hinting, Hints, InputError, MessageError, Naming, Representation
+from fedonce.data.preparation import Public
 from fedonce.data.table import Table
 from fedonce.estimators.checks import as_hinting
 from fedonce.learners import Hinted
@@ -408,7 +409,7 @@ class TestOfAGuest:
         np.testing.assert_array_equal(more["told"].answers, hints.answers)
 
     def test_not_with_an_epsilon_for_each_row(self):
-        guest = Guest("shop", dim=3, local_epsilon=4.0)
+        guest = Guest("shop", dim=3, local_epsilon=4.0, public=Public(bounds=(-1e6, 1e6)))
         with pytest.raises(InputError, match="with a local epsilon .local_epsilon., not with both: .* not priced"):
             guest.learn(shop(), hints=publish(LABELS, Hinting(2.0)))
 

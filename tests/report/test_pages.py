@@ -24,11 +24,13 @@ from fedonce.jobs import (
     LeakageJob,
     Learning,
     ModelRows,
+    RowNames,
     TableSource,
 )
 from tests.report.looking import BROWSER, WIDTHS, check_parts, seen
 
 N = 160
+UNKEYED = RowNames(unkeyed_ids=True)
 WORD = "an uncommonly long name of a column, which has no place to break: " + "x" * 60
 NOISE = Measured("noise of PCA: mean", 1.0, 1.01, 1000, 0.5, 0.99997)
 PAGES = ("demo", "guest", "guest with a budget", "host", "leakage", "evaluation", "audit")
@@ -49,13 +51,13 @@ def office(tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FedOnceWarning)
         source = TableSource(folder / "shop.csv", "who")
-        guest = GuestJob(source, "shop", folder / "shop").run()
+        guest = GuestJob(source, "shop", folder / "shop", rows=UNKEYED).run()
         public = folder / "public.toml"
         public.write_text(
             f'[bounds]\nspent = [-4, 4]\n"<b>bold</b>" = [-4, 4]\n[categories]\n"{WORD}" = [true, false]\n'
         )
         budget = GuestBudget(epsilon=4.0, public=public)
-        GuestJob(source, "shop", folder / "private", Learning(learner="pca"), budget=budget).run()
+        GuestJob(source, "shop", folder / "private", Learning(learner="pca"), UNKEYED, budget).run()
         LeakageJob(guest.message.path, source, html=folder / "leakage.html").run()
         messages = Incoming((guest.message.path,))
         job = HostJob(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedonce import FedOnceWarning, Guest, Host, InputError, MessageError
+from fedonce import Guest, Host, InputError, MessageError
 from fedonce.data.table import Table
 from fedonce.messages.representation import Representation
 from fedonce.party.host import arrange
@@ -208,11 +208,18 @@ def test_agreed_rows_are_for_one_guest_and_run_and_need_ids():
         learner.represent(table(range(N)), agreed=agreement(np.arange(9), SECRET))
 
 
-def test_hashes_without_a_key_are_warned_of_unless_they_were_asked_for():
-    with pytest.warns(FedOnceWarning, match="'shop' names rows by hashes without a key: whoever can list the ids"):
-        message = guest().learn(table(range(10)))
-    assert message.naming == "hashed"
-    assert guest(NAMINGS["hashed"]).learn(table(range(10))).to_bytes() == message.to_bytes()  # and no warning
+def test_ids_are_not_sent_as_hashes_without_a_key_unless_they_were_asked_for():
+    wanted = r"'shop' would name rows by their ids, .* a secret \(naming\), or agree on rows by an alignment \(agreed\)"
+    silent = guest()
+    with pytest.raises(InputError, match=wanted) as error:
+        silent.learn(table(range(10)))
+    assert error.value.parameters == ("naming", "agreed")
+    assert silent.codec is None  # nothing was learnt in vain
+    silent.learn(table(range(10)), agreed=agreement(np.arange(10)))
+    with pytest.raises(InputError, match=wanted):
+        silent.represent(table(range(10)))
+    asked = guest(Naming("hashed"))
+    assert (asked.learn(table(range(10))).naming, asked.represent(table(range(10))).naming) == ("hashed", "hashed")
 
 
 @pytest.mark.parametrize("form", list(NAMINGS))

@@ -141,7 +141,7 @@ def test_a_broken_package_is_named(here, name, said):
 
 
 def test_a_guest_allows_a_learner_of_a_package_where_its_policy_names_it(here, tmp_path):
-    request = Request("bank", "shop", "churn", "learn", "1", "mine", dim=2)
+    request = Request("bank", "shop", "churn", "learn", "1", "mine", dim=2, naming="agreed")
     assert "'mine' is not allowed by shop, which allows" in Policy().refusal(request, ["visits", "spend"])
     assert "their_package" not in sys.modules  # what is not allowed is not imported
     (tmp_path / "policy.toml").write_text('learners = ["pca", "mine"]\nmax_epochs = 5\n')
@@ -166,7 +166,7 @@ def test_a_policy_cannot_name_what_is_not_installed(tmp_path):
 
 
 def test_a_run_file_names_learners_and_models_of_packages(here, tmp_path):
-    text = 'run = "r"\ntable = "t.csv"\nid = "i"\nlabel = "l"\nguests = ["shop"]\nlearner = "mine"\n'
+    text = 'run = "r"\ntable = "t.csv"\nid = "i"\nlabel = "l"\nguests = ["shop"]\nlearner = "mine"\nalign = true\n'
     (tmp_path / "run.toml").write_text(text + 'model = "guess"\n')
     file = RunFile.read(tmp_path / "run.toml")
     assert (file.learn_settings("shop")["learner"], file.model) == ("mine", "guess")

@@ -38,7 +38,7 @@ MESSAGE = "representation.fedonce"
 
 guest = group(
     "A party without labels: learn, and send one file.",
-    "fedonce guest fit shop.csv --id client_no --name shop --out shop/",
+    "fedonce guest fit shop.csv --id client_no --name shop --secret loans.secret --out shop/",
 )
 
 
@@ -71,7 +71,7 @@ class LearningOptions:
     protect: Annotated[
         str | None,
         Privacy(
-            help="Make a message that is hard to read: cells:20 lets 20 rows or more share a number in an order by chance."
+            help="Make a message that is hard to read: cells:20 lets 20 training rows or more share a number, in random order."
         ),
     ] = None
     seed: Seed = 0
@@ -130,7 +130,7 @@ class HintsOptions:
 @command(
     guest,
     "fedonce guest fit shop.csv --id client_no --name shop --run loans --secret loans.secret --out shop/",
-    "fedonce guest fit shop.csv --id client_no --name shop --bytes-per-row 0.5 --drop notes --out shop/",
+    "fedonce guest fit shop.csv --id client_no --name shop --rows shop.rows --bytes-per-row 0.5 --drop notes --out shop/",
 )
 @unfolded
 def fit(

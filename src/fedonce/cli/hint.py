@@ -85,7 +85,7 @@ class HintLeavingOptions(LeavingOptions):
     host,
     "fedonce host hint bank.csv --id customer --label repaid --epsilon 2 --run loans --secret loans.secret --out hints.fedonce",
     "fedonce host hint bank.csv --label repaid --classes no,yes --epsilon 2 --id customer --secret secret --out hints.fedonce",
-    "fedonce host hint bank.csv --id customer --label repaid_before --proxy 'repaid last year' --out hints.fedonce",
+    "fedonce host hint bank.csv --label repaid_before --proxy 'last year' --id customer --secret secret --out hints.fedonce",
 )
 @unfolded
 def hint(

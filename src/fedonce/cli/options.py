@@ -61,6 +61,10 @@ PrivateKeyFile = Annotated[Path | None, Messages("--key", help="Private key to o
 Rows = "Rows agreed in an alignment (`fedonce align finish`)."
 RowsFile = Annotated[Path | None, IdsAndRows("--rows", help=f"{Rows} The message then has no ids at all.")]
 PlainIds = Annotated[bool, IdsAndRows("--plain-ids", help="Send ids as they are.")]
+UnkeyedIds = Annotated[
+    bool,
+    IdsAndRows("--unkeyed-ids", help="Send hashes of ids without a key: anyone who can list the ids can undo them."),
+]
 Sign = Annotated[Path | None, Messages(help="Private key to sign the message with (`fedonce keys new`).")]
 SealTo = Annotated[Path | None, Messages(help="Public key of the host: only the host can open the file.")]
 Guests = Annotated[list[Path] | None, Messages("--guest", help="A guest's message; once for each.", show_default=False)]
@@ -162,6 +166,7 @@ class LeavingOptions:
     rows: RowsFile = None
     secret: Secret = None
     plain_ids: PlainIds = False
+    unkeyed_ids: UnkeyedIds = False
     normalise_ids: Normalise = ""
     sign: Sign = None
     seal_to: SealTo = None
@@ -172,7 +177,8 @@ class LeavingOptions:
         from fedonce.jobs import RowNames
         from fedonce.rows.ids import parse_forms
 
-        return RowNames(self.secret, self.plain_ids, parse_forms(self.normalise_ids), self.rows, self.key)
+        forms = parse_forms(self.normalise_ids)
+        return RowNames(self.secret, self.plain_ids, forms, self.rows, self.key, self.unkeyed_ids)
 
     def sealing(self) -> Sealing:
         """Return who signs it, and who can open it."""

@@ -77,8 +77,9 @@ class FedOnceClassifier(ClassifierMixin, FedOnce):  # type: ignore[misc]
         per guest and grows. `random_state` does not fix the answers. Not with `learner`, `representation_noise`,
         `bytes_per_row`, `rounds` or a budget.
     protect : str or dict by guest, optional
-        "cells:20": rows that are alike share one message, 20 training rows or more, and it is a number in an order by chance,
-        which `random_state` does not fix (docs/leakage.md). Best with a host of trees, which `model="auto"` finds by itself.
+        "cells:20": similar rows share one message, 20 training rows or more, and it is a number in random order, which
+        `random_state` does not fix; a row to be predicted may be alone with its number (docs/leakage.md). Best with a host of
+        trees, which `model="auto"` finds by itself.
         Not with `representation_noise`, `local_epsilon`, `rounds` or a budget.
     epsilon, delta : float, default=None
         Short for `privacy=Privacy(epsilon=, delta=)`: the budget of the released models, all parties together, and the

@@ -65,7 +65,7 @@ class Policy:
     max_rounds : int
         Most rounds of training on together in one run; 0: none.
     ids : tuple of str
-        How messages may name rows.
+        How messages may name rows: "keyed", "agreed" or "hashed".
     hints : bool
         Whether the guest learns with hints at the host's labels, by which a host chooses what is looked for.
     """
@@ -93,7 +93,7 @@ class Policy:
     align: bool = True
     max_align_rows: int | None = None
     max_rounds: int = 0
-    ids: tuple[str, ...] = ("keyed", "agreed", "hashed")
+    ids: tuple[str, ...] = ("keyed", "agreed")
     hints: bool = False
 
     @classmethod
@@ -162,7 +162,7 @@ class Policy:
         naming = request.naming.split(" ")[0]
         if naming not in self.ids:
             remedy = {
-                "hashed": "name a secret, or align",
+                "hashed": "name a secret (secret), or align (align = true)",
                 "keyed": "align, or leave the secret out",
                 "agreed": "do not align",
             }

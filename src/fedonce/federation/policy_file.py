@@ -98,8 +98,8 @@ max_rounds = 0
 hints = false
 
 # How messages may name rows: "keyed" (hashes with a secret that the parties share), "agreed" (rows of an alignment: no ids at
-# all), "hashed" (hashes without a key: whoever gets a message and can list ids can find them again).
-ids = ["keyed", "agreed", "hashed"]
+# all), "hashed" (hashes without a key: anyone who gets a message and can list ids finds out which are inside).
+ids = ["keyed", "agreed"]
 """.replace("@ours@", json.dumps(UNREADABLE))
 _COLUMNS = Kind(
     "a list of names of columns", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -86,6 +86,8 @@ class RunFile:
         How ids are made alike (`normalise_ids`).
     secret : path, optional
         The parties' secret, for keyed ids.
+    unkeyed_ids : bool
+        Whether ids may travel as hashes without a key, where there is neither a secret nor an alignment.
     rounds : dict, optional
         Fields of `rounds.Rounds`.
     budget : Budget, optional
@@ -132,6 +134,7 @@ class RunFile:
     reveal: str = "both"
     forms: tuple[str, ...] = ()
     secret: Path | None = None
+    unkeyed_ids: bool = False
     rounds: Mapping[str, Any] | None = None
     budget: Budget | None = None
     hints: HintsWanted | None = None

@@ -89,6 +89,7 @@ KEYS = {
     "reveal": one_of(*REVEAL),
     "normalise_ids": TEXT,
     "secret": TEXT,
+    "unkeyed_ids": FLAG,
     **HINTS,
     "max_message": TEXT,
     "max_memory": TEXT,
@@ -155,6 +156,15 @@ def check_top(path: Path, content: Mapping[str, Any]) -> None:
             raise wrong(path, name, f"one of {', '.join(KINDS)}, and the name without '='", kind, "types")
     if "reveal" in content and not content.get("align"):
         raise wrong(path, "reveal", "left out, or beside align = true", content["reveal"])
+    aligned = content.get("align") and content.get("reveal") != "host"
+    if not aligned and "secret" not in content and not content.get("unkeyed_ids"):
+        raise InputError(
+            f"{path}: messages would name rows by their ids, and nothing says how. Name the parties' secret (secret), or align "
+            "(align = true, without reveal). Hashes without a key must be asked for (unkeyed_ids = true), and allowed by each "
+            "guest's policy: anyone who gets a message and can list the ids finds out which are inside."
+        )
+    if "secret" in content and content.get("unkeyed_ids"):
+        raise wrong(path, "unkeyed_ids", "left out beside 'secret', by which ids are hashed", True)
 
 
 def check_guest_sections(path: Path, content: Mapping[str, Any]) -> None:

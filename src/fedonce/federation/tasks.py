@@ -267,12 +267,13 @@ def _training_table(workplace: Workplace, request: Request, tables: GuestTables)
     return own.select([own.names.index(name) for name in used]), replace(reading, columns=tuple(used), types=types)
 
 
-def _naming(workplace: Workplace, request: Request, tables: GuestTables) -> Naming:
+def _naming(workplace: Workplace, request: Request, tables: GuestTables) -> Naming | None:
     """Return how the message names rows, as the host asks; with a secret, both must have the same."""
     secret = _secret(tables)
-    if not request.naming.startswith("keyed"):
-        agreed = request.naming == "agreed" and secret is not None
-        return Naming("keyed", secret, request.forms) if agreed else Naming("hashed", forms=request.forms)
+    if request.naming == "hashed":
+        return Naming("hashed", forms=request.forms)
+    if request.naming == "agreed":
+        return None if secret is None else Naming("keyed", secret, request.forms)
     if secret is None or request.naming != f"keyed {fingerprint(secret)}":
         raise Refused(
             f"{request.host} names rows with a secret, and {workplace.name} has {'none' if secret is None else 'another one'}; "

@@ -26,7 +26,6 @@ from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
 from fedonce.party.hinting import check_beside
-from fedonce.party.sending import GUESSABLE
 from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.rows.alignment import AgreedRows
@@ -217,10 +216,9 @@ class GuestJob:
         agreed, known = self.rows.agreed(), self.budget.known(self.learning)
         tell(f"reading {self.table.path}")
         own, reading = self.table.read(self.name, public=known)
-        self.rows.check_ids(own.ids is not None)
+        self.rows.check_ids(own.ids is not None, f"The message of party {self.name!r}")
         purse = self.budget.purse(self.name, own.n_rows, self.learning)
         party = new_guest(self.name, self.learning, reading, self.rows.naming(), purse, known)
-        warn_if_guessable(party, own, agreed, party.naming)
         return party, own, agreed
 
 
@@ -257,7 +255,6 @@ class RepresentJob:
         naming, agreed = self._naming(party), self.rows.agreed()
         tell(f"reading {self.table}")
         own = party.reading.read(self.table, party.name)
-        warn_if_guessable(party, own, agreed, naming)
         if own.ids is None and party.local_epsilon is not None:
             raise InputError(
                 f"Party {party.name!r} answers with a local epsilon of {party.local_epsilon:g}, and the table has no ids: every "
@@ -270,10 +267,9 @@ class RepresentJob:
 
     def _naming(self, party: Guest) -> Naming | None:
         """Return how the message names rows: as is said, ids made alike as in the training where nothing is said of that."""
-        if not self.rows.named:
-            return party.naming
         learnt = party.learnt_naming[1] if party.learnt_naming else ()
-        return replace(self.rows, forms=self.rows.forms or learnt).naming()
+        said = replace(self.rows, forms=self.rows.forms or learnt)
+        return said.naming() or (None if party.naming is None else replace(party.naming, forms=said.forms))
 
 
 # The steps of these jobs, which a guest in a federation takes, too.
@@ -328,13 +324,6 @@ def save(party: Guest, leaving: Sealed[Representation], out: Path, name: str = M
     """Write model and message, both or none: the message in the folder is always the one of the model in it."""
     party.save(out, {name: leaving.data})
     return MessageReport(leaving, out / name)
-
-
-def warn_if_guessable(party: Guest, own: Table, agreed: AgreedRows | None, naming: Naming | None) -> None:
-    """Say so where ids will travel as hashes without a key by other ways than the guest's own default, which warns itself."""
-    if own.ids is not None and agreed is None and naming is not None and naming.form == "hashed":
-        text = GUESSABLE.format(party=party.name)
-        warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=3)
 
 
 def warn_of_spent(out: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from fedonce.assess.inspection import describe_hints
 from fedonce.data.files import read_table
 from fedonce.data.table import Table
-from fedonce.errors import FedOnceWarning, InputError, MessageError, parameter_error
+from fedonce.errors import InputError, MessageError, parameter_error
 from fedonce.jobs.hint_record import ANYONE, HintRecord, Publication, lock_of
 from fedonce.jobs.sealing import Keys, Sealed, Sealing
 from fedonce.jobs.settings import File, RowNames
@@ -30,11 +29,6 @@ from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Ids
 from fedonce.system.disk import write_file
 from fedonce.system.text import Tell, silent
-
-GUESSABLE = (
-    "The hints of party {party!r} name rows by hashes without a key: anyone who can list the ids (customer numbers, addresses) "
-    "can find out which are inside, and the answer of each. Share a secret (naming), or agree on rows by an alignment (agreed)."
-)
 
 
 @dataclass(frozen=True)
@@ -130,10 +124,7 @@ class HintJob:
         keys, agreed, naming = self.sealing.keys(), self.rows.agreed(), self.rows.naming()
         tell(f"reading {self.table.path}")
         label, ids, task = read_label(self.table, self.label, self.hinting, self.name, self.task)
-        self.rows.check_ids(ids is not None)
-        if ids is not None and agreed is None and (naming is None or naming.form == "hashed"):
-            text = GUESSABLE.format(party=self.name)
-            warnings.warn(FedOnceWarning(text, parameter=("naming", "agreed")), stacklevel=2)
+        self.rows.check_ids(ids is not None, f"The hints of party {self.name!r}")
         tell(f"drawing answers for {len(label):,} labels")
         to = ((agreed, (_receiver(agreed, keys),)),)
         done = self.book.publish(label, self.label, self.hinting, task, self.name, self.for_run, ids, naming, to)

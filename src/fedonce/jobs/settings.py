@@ -108,6 +108,8 @@ class RowNames:
         The secret that parties share: ids travel as keyed hashes.
     plain_ids : bool
         Whether ids travel as they are.
+    unkeyed_ids : bool
+        Whether ids travel as hashes without a key, which anyone who can list the ids can undo.
     forms : tuple of str
         How ids are made alike first: some of "trim", "lower", "nfkc".
     rows : path, optional
@@ -121,37 +123,46 @@ class RowNames:
     forms: tuple[str, ...] = ()
     rows: File = None
     key: File = None
+    unkeyed_ids: bool = False
 
     def __post_init__(self) -> None:
-        if self.secret is not None and self.plain_ids:
+        if (self.secret is not None) + self.plain_ids + self.unkeyed_ids > 1:
             raise InputError(
-                "Give a secret (secret) or plain ids (plain_ids), not both: ids travel as keyed hashes, or as they are.",
-                parameter=("secret", "plain_ids"),
+                "Give a secret (secret), plain ids (plain_ids) or hashes without a key (unkeyed_ids), one of them alone: ids "
+                "travel in one way.",
+                parameter=("secret", "plain_ids", "unkeyed_ids"),
             )
 
     @property
-    def named(self) -> bool:
-        """Whether anything is said of how ids are written."""
-        return self.secret is not None or self.plain_ids or bool(self.forms)
+    def by_ids(self) -> bool:
+        """Whether it is said how ids travel."""
+        return self.secret is not None or self.plain_ids or self.unkeyed_ids
 
     def naming(self) -> Naming | None:
-        """Return how messages name rows; None: by hashes without a key, of which the guest is warned."""
+        """Return how messages name rows by ids; None: that is not said."""
         if self.secret is not None:
             return Naming("keyed", read_secret(self.secret), self.forms)
         if self.plain_ids:
             return Naming("plain", forms=self.forms)
-        return Naming("hashed", forms=self.forms) if self.forms else None
+        return Naming("hashed", forms=self.forms) if self.unkeyed_ids else None
 
     def agreed(self) -> AgreedRows | None:
         """Read the agreed rows, if there are any."""
         return None if self.rows is None else agreed_rows(self.rows, private_key(self.key))
 
-    def check_ids(self, has_ids: bool) -> None:
-        """Raise where rows are to be named, and the table has no ids."""
-        if not has_ids and (self.named or self.rows is not None):
+    def check_ids(self, has_ids: bool, what: str) -> None:
+        """Raise where rows are to be named, and the table has no ids; or where it has, and nothing says how."""
+        if has_ids and self.rows is None and not self.by_ids:
+            raise InputError(
+                f"{what} would name rows by their ids, and nothing says how. Share a secret (secret), or agree on rows by an "
+                "alignment (rows). Hashes without a key must be asked for (unkeyed_ids): anyone who gets the file and can list "
+                "the ids (customer numbers, addresses) finds out which are inside.",
+                parameter=("secret", "rows", "unkeyed_ids"),
+            )
+        if not has_ids and (self.by_ids or self.forms or self.rows is not None):
             raise InputError(
                 "Name the column of ids (id): without it nothing can be said of how rows are named.",
-                parameter=("id", "rows", "secret", "plain_ids", "forms"),
+                parameter=("id", "rows", "secret", "plain_ids", "unkeyed_ids", "forms"),
             )
 
 

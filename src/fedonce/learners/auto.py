@@ -9,12 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from fedonce.data.preparation import Coding
 from fedonce.errors import FedOnceWarning, InputError
 from fedonce.learners.autoencoder import Autoencoder
-from fedonce.learners.base import Learner, Tensors, progress_for
+from fedonce.learners.base import Learner, Tensors, progress_for, sent_for
 from fedonce.learners.cells import Cells
 from fedonce.learners.cooccurrence import Cooccurrence
 from fedonce.learners.names import Facts
@@ -92,6 +93,7 @@ class Auto(Learner):
         device: torch.device,
         progress: Progress | None = None,
         coded: Sequence[int] = (),
+        sent: NDArray[np.intp] | None = None,
     ) -> list[Epoch]:
         """Choose, and fit what was chosen: by co-occurrence where the preparation found columns for it."""
         if coded:
@@ -108,7 +110,8 @@ class Auto(Learner):
         self.chosen_ = choose(rows, dim, self.bytes_per_row, bool(self.readable))
         if isinstance(self.chosen_, Autoencoder):
             self.chosen_.epochs = self.epochs
-        return self.chosen_.fit(rows, dim, rng, device, **progress_for(self.chosen_.fit, progress))
+        more = progress_for(self.chosen_.fit, progress) | sent_for(self.chosen_.fit, sent)
+        return self.chosen_.fit(rows, dim, rng, device, **more)
 
     def private_tasks(self, n_rows: int, share: float, exact: bool = False, unsound: bool = False) -> list[Task]:
         """Return PCA's: with a budget no row is looked at to choose."""
@@ -127,6 +130,11 @@ class Auto(Learner):
     def steps(self) -> Steps | None:
         """Those of what was chosen."""
         return None if self.chosen_ is None else self.chosen_.steps
+
+    @property
+    def shared(self) -> int:
+        """As what was chosen."""
+        return 0 if self.chosen_ is None else self.chosen_.shared
 
     @property
     def one_scale(self) -> bool:

@@ -74,6 +74,11 @@ class Learner(ABC):
         return None
 
     @property
+    def shared(self) -> int:
+        """How many rows of the training message share each of its values, at least; 0: it promises nothing of that."""
+        return 0
+
+    @property
     def one_scale(self) -> bool:
         """Whether a step of one length tells as much in each of its values, so that one which hardly varies needs few of them."""
         return False
@@ -204,6 +209,11 @@ def progress_for(method: Callable[..., Any], progress: Progress | None) -> dict[
 def coded_for(method: Callable[..., Any], coded: Sequence[int]) -> dict[str, Any]:
     """Return the positions of columns of codes as a keyword for a learner's `fit`, where that takes them."""
     return {"coded": tuple(coded)} if "coded" in inspect.signature(method).parameters else {}
+
+
+def sent_for(method: Callable[..., Any], sent: NDArray[np.intp] | None) -> dict[str, Any]:
+    """Return which rows the message will have as a keyword for a learner's `fit`, where that takes it; None: all."""
+    return {"sent": sent} if "sent" in inspect.signature(method).parameters else {}
 
 
 def with_tanh(network: nn.Module) -> nn.Sequential:

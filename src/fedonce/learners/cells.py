@@ -1,8 +1,7 @@
-"""Cells: rows that are alike share one message, and no fewer rows than the guest says."""
+"""Cells: similar rows share one message, and no fewer of the rows that are sent than the guest says."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from math import ceil
 from typing import ClassVar
@@ -13,22 +12,18 @@ from numpy.typing import NDArray
 
 from fedonce.errors import InputError, parameter_error
 from fedonce.learners.base import Learner, Tensors
+from fedonce.learners.clusters import Centres, find_cells, nearest
 from fedonce.learners.names import Facts
 from fedonce.learners.patches import Patches
-from fedonce.learners.pca import PCA, projection
+from fedonce.learners.pca import PCA
 from fedonce.messages.codecs.packing import estimate
 from fedonce.messages.codecs.steps import MOST_LAYERS, Steps, added_up
-from fedonce.privacy.noise import SecretRandom
-from fedonce.training.loop import Rows, apply
+from fedonce.training.loop import Rows
 from fedonce.training.settings import Epoch
 from fedonce.training.stored import added_later
-from fedonce.training.threads import threads_for
 
-MOST_POINTS = 20_000  # distinct rows that k-means looks at
-MOST_ITERATIONS = 50
 BASE_DIM = 32  # principal coordinates in which rows are compared
 SMALLEST_PATCH_IMAGE = 10  # pixels per side
-DISTANCES = 2**24  # at a time
 LEVELS = 255  # of a coordinate of a centre
 ENOUGH = 0.98  # share of the centres' spread that the coordinates that are sent must keep
 WORTH = 0.15  # bytes per row that another layer of cells needs at least, to be worth its centres
@@ -36,23 +31,22 @@ CLOSE = 0.995  # of the bytes allowed, as sizes are estimates
 FEWER = 2 / 3  # cells, where the bytes do not allow as many
 MOST_CELLS = 4096
 
-Centres = NDArray[np.float32]
-
 
 @dataclass(eq=False)
 class Cells(Learner):
     """Cluster the rows (k-means); a row's values are the coordinates of its cell's centre.
 
-    A cell with few rows is merged into its neighbours, so that `least` training rows or more share each message; with several
-    layers, which `bytes_per_row` may take, each layer of it, unless they are kept `together`. The message says which cell each
-    row is in, in a fraction of a byte, and once where the cells are.
+    A cell with few rows is merged into its neighbours, so that `least` rows or more of the training message share each value;
+    with several layers, which `bytes_per_row` may take, each layer of it, unless they are kept `together`. The message says which
+    cell each row is in, in a fraction of a byte, and once where the cells are. Rows that are predicted later go to the nearest
+    cell, where they may be the only ones of their message.
 
     Parameters
     ----------
     cells : int
         At most so many in a layer.
     least : int
-        Fewest training rows in a cell.
+        Fewest rows of the training message in a cell.
     layers : int or None
         A second layer has cells of what the first leaves over, and so on; values are the sums. None: 1; or, where
         `bytes_per_row` is given, as many as it allows, 4 at most.
@@ -62,8 +56,8 @@ class Cells(Learner):
         Whether to send where cells are. If not, the message has their numbers alone, in their order along the first principal
         direction, in one layer.
     shuffled : bool
-        Where numbers are sent: whether in an order by chance, which nobody knows, so that they say nothing of where cells are.
-        `random_state` does not fix it.
+        Where numbers are sent: whether in a random order, so that they say nothing of where cells are. `random_state` does not
+        fix it.
     bytes_per_row : float, optional
         Bytes that a row's values may take in the message, on average.
     """
@@ -97,54 +91,70 @@ class Cells(Learner):
         if self.bytes_per_row is not None and not self.bytes_per_row > 0:
             raise parameter_error("Cells", "bytes_per_row", "a number above 0", self.bytes_per_row)
 
-    def fit(self, rows: Rows, dim: int, rng: np.random.Generator, device: torch.device) -> list[Epoch]:
-        """Find cells, layer by layer, as long as the bytes allow one more."""
+    def fit(
+        self,
+        rows: Rows,
+        dim: int,
+        rng: np.random.Generator,
+        device: torch.device,
+        sent: NDArray[np.intp] | None = None,
+    ) -> list[Epoch]:
+        """Find cells, layer by layer, as long as the bytes allow one more; `sent` are the rows of the message. None: all."""
         self.check()
-        if len(rows) < self.least:
-            raise parameter_error("Cells", "least", f"at most the {len(rows)} rows that there are", self.least)
+        sent = np.arange(len(rows)) if sent is None else sent
+        if len(sent) < self.least:
+            raise parameter_error("Cells", "least", f"at most the {len(sent)} rows that are sent", self.least)
         images = rows.ndim == 4 and min(rows.shape[2:]) >= SMALLEST_PATCH_IMAGE
         self.base_ = Patches() if images else PCA()
         self.base_.fit(rows, BASE_DIM, rng, device)
         left, seed = self._base_values(rows, device), int(rng.integers(2**31))
         most = 1 if not self.centres else self.layers or (MOST_LAYERS if self.bytes_per_row is not None else 1)
-        budget = np.inf if self.bytes_per_row is None else CLOSE * self.bytes_per_row * len(left)
+        budget = np.inf if self.bytes_per_row is None else CLOSE * self.bytes_per_row * len(sent)
         self.layers_, self.dim_ = (), 0
         inside, before = list[NDArray[np.intp]](), np.zeros(len(left), np.int64)
         while len(self.layers_) < most:
-            layer = self._fit_layer(left, inside, before, budget, dim, seed)
-            if layer is None:
+            found = self._fit_layer(left, sent, inside, before, budget, dim, seed)
+            if found is None:
                 break
-            which = layer.which(left, before)
-            if self.shuffled:
-                layer = Layer(layer.centres[np.argsort(SecretRandom().uniforms(len(layer.centres)))])
-                which = layer.which(left, before)
-            inside.append(which)
+            layer, which = found
+            inside.append(which[sent])
             self.layers_, self.dim_ = (*self.layers_, layer), self._coordinates(layer.centres, dim)
             left, before = left - layer.centres[which], layer.path(before, which)
         return []
 
     def _fit_layer(
-        self, left: Rows, inside: list[NDArray[np.intp]], before: NDArray[np.int64], budget: float, dim: int, seed: int
-    ) -> Layer | None:
-        """Find the most cells that the bytes allow; `inside` are those of the layers before. None: no finer ones are worth it."""
-        free = (budget - self._size(self.layers_, inside, self.dim_)) / len(left)
+        self,
+        left: Rows,
+        sent: NDArray[np.intp],
+        inside: list[NDArray[np.intp]],
+        before: NDArray[np.int64],
+        budget: float,
+        dim: int,
+        seed: int,
+    ) -> tuple[Layer, NDArray[np.intp]] | None:
+        """Find the most cells that the bytes allow, and the one of each row. None: no finer ones are worth it.
+
+        `inside` are the cells of the rows that are sent, in the layers before.
+        """
+        free = (budget - self._size(self.layers_, inside, self.dim_)) / len(sent)
         if inside and free < WORTH:
             return None
         # Cells of different sizes may be more than the bits of their numbers could tell apart, hardly four times as many.
         many = min(self.cells, int(4 * 2 ** min(8 * free, 12)))
         while many >= 2:
-            centres = find_cells(left, many, self.least, seed)
+            centres, which = find_cells(left, sent, many, self.least, seed, bool(self.shuffled))
             layer = Layer(centres)
             if self.layers_ and self.together:
-                layer = layer.kept_together(left, before, self.least)
-            which = layer.which(left, before)
-            if inside and not np.ptp(which):
+                layer = layer.kept_together(left, sent, before, self.least)
+                which = layer.which(left, before)
+            if inside and not np.ptp(which[sent]):
                 return None
-            sent = self._coordinates(layer.centres, dim)
-            if self._size((*self.layers_, layer), [*inside, which], sent) <= budget:
-                return layer
+            coordinates = self._coordinates(layer.centres, dim)
+            if self._size((*self.layers_, layer), [*inside, which[sent]], coordinates) <= budget:
+                return layer, which
             many = min(many - 1, ceil(min(many, len(centres)) * FEWER))
-        return None if self.layers_ else Layer(left.mean(axis=0, keepdims=True))
+        one = Layer(left[sent].mean(axis=0, keepdims=True))
+        return None if self.layers_ else (one, one.which(left, before))
 
     def _size(self, layers: tuple[Layer, ...], inside: list[NDArray[np.intp]], sent: int) -> float:
         """Return about how many bytes cells take in the message: which one each row is in, and where they are."""
@@ -169,6 +179,11 @@ class Cells(Learner):
         numbers = np.argsort(np.argsort(along, kind="stable"))[:, None]
         most = np.array([len(numbers) - 1], np.uint16)
         return numbers.astype(np.float32), Steps(np.zeros(1, np.float32), np.ones(1, np.float32), most)
+
+    @property
+    def shared(self) -> int:
+        """How many rows of the training message share each of its values, at least; 0 where layers are shared one by one."""
+        return self.least if self.together or len(self.layers_) <= 1 else 0
 
     @property
     def steps(self) -> Steps | None:
@@ -258,70 +273,17 @@ class Layer:
         """Return one number for the cells of a row in this layer and those before."""
         return before * len(self.centres) + which
 
-    def kept_together(self, left: Rows, before: NDArray[np.int64], least: int) -> Layer:
-        """Return cells of which, together with those before, none has fewer rows; cell 0 has its centre at zero."""
+    def kept_together(self, left: Rows, sent: NDArray[np.intp], before: NDArray[np.int64], least: int) -> Layer:
+        """Return cells of which, together with those before, none has fewer rows sent; cell 0 has its centre at zero."""
         made = Layer(np.vstack([np.zeros((1, self.centres.shape[1]), np.float32), self.centres]))
-        path = made.path(before, made.which(left, before))
+        path = made.path(before, made.which(left, before))[sent]
         paths, counts = np.unique(path, return_counts=True)
         good = paths[(counts >= least) & (paths % len(made.centres) > 0)]
         rest = ~np.isin(path, good)
         # Where fewer are left over than may stand alone, none of their cell is parted.
-        parents, left_over = np.unique(before[rest], return_counts=True)
+        parents, left_over = np.unique(before[sent][rest], return_counts=True)
         lonely = parents[left_over < least]
         return Layer(made.centres, good[~np.isin(good // len(made.centres), lonely)])
-
-
-def find_cells(rows: Rows, many: int, least: int, seed: int) -> Centres:
-    """Return the centres of at most so many cells, each the nearest of at least `least` rows."""
-    points, weight = _distinct(rows)
-    centres = points if len(points) <= many else _kmeans(points, weight, many, seed)
-    which = nearest(points, centres)
-    while True:
-        counts = np.bincount(which, weight, len(centres))
-        small = np.flatnonzero(counts < least)
-        if not len(small) or len(centres) == 1:
-            return centres
-        # The smaller half of those that are too small: their rows may make the others large enough.
-        gone = small[np.argsort(counts[small], kind="stable")][: max(1, len(small) // 2)][: len(centres) - 1]
-        kept, lost = np.setdiff1d(np.arange(len(centres)), gone), np.isin(which, gone)
-        centres, which = centres[kept], np.searchsorted(kept, which)
-        which[lost] = nearest(points[lost], centres)  # all others stay with the centre that they have
-
-
-def _kmeans(points: Rows, weight: NDArray[np.intp] | None, many: int, seed: int) -> Centres:
-    """Return centres by k-means, of a sample of the rows where there are more than it needs."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    if len(points) > MOST_POINTS:
-        some = np.sort(np.random.default_rng(seed).choice(len(points), MOST_POINTS, replace=False))
-        points, weight = points[some], None if weight is None else weight[some]
-    model = KMeans(many, n_init=1, max_iter=MOST_ITERATIONS, random_state=seed)
-    with (
-        threads_for(0),
-        warnings.catch_warnings(),
-    ):  # threads add up in any order: the same rows would not give the same cells
-        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer cells than were asked for
-        found = model.fit(points, sample_weight=weight).cluster_centers_.astype(np.float32)
-    return np.unique(found, axis=0)
-
-
-def _distinct(rows: Rows) -> tuple[Rows, NDArray[np.intp] | None]:
-    """Return distinct rows and how often each occurs, where many repeat; else the rows."""
-    start = rows[:10_000]
-    if len(np.unique(start, axis=0)) > len(start) // 2:
-        return rows, None
-    points, counts = np.unique(rows, axis=0, return_counts=True)
-    return points, counts
-
-
-def nearest(rows: Rows, centres: Centres) -> NDArray[np.intp]:
-    """Return the nearest centre of each row, which does not depend on the other rows."""
-    half, step = np.square(centres, dtype=np.float64).sum(axis=1) / 2, max(1, DISTANCES // len(centres))
-    nearness = projection(np.zeros(centres.shape[1]), centres.astype(np.float64))
-    nearness.bias.data = torch.from_numpy(-half)
-    cpu, starts = torch.device("cpu"), range(0, max(len(rows), 1), step)
-    return np.concatenate([apply(nearness, rows[start : start + step], cpu).argmax(axis=1) for start in starts])
 
 
 def coordinates(centres: Centres, most: int) -> int:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from fedonce.errors import InputError, parameter_error
-from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for, progress_for
+from fedonce.learners.base import Learner, NetworkLearner, Tensors, coded_for, epochs_for, progress_for, sent_for
 from fedonce.learners.hint_encoder import Told, Trial, encoder, in_bytes, train, values_by_hints
 from fedonce.learners.names import LEARNERS, Facts
 from fedonce.learners.pca import principal
@@ -117,6 +117,7 @@ class Hinted(NetworkLearner):
         told: Told | None = None,
         progress: Progress | None = None,
         coded: Sequence[int] = (),
+        sent: NDArray[np.intp] | None = None,
     ) -> list[Epoch]:
         """Learn from rows, of some of which it is told a class."""
         self.check()
@@ -138,7 +139,7 @@ class Hinted(NetworkLearner):
             self.hinted_, self.network_ = 0, None
         alone = self.without_hints()
         if rest is None or rest.steps is not None:  # these heed bytes per row
-            more = progress_for(alone.fit, progress) | coded_for(alone.fit, coded)
+            more = progress_for(alone.fit, progress) | coded_for(alone.fit, coded) | sent_for(alone.fit, sent)
             rest, of_rest = alone, alone.fit(rows, dim, start, device, **more)
         elif hasattr(alone, "bytes_per_row"):
             rest.bytes_per_row = alone.bytes_per_row  # type: ignore[attr-defined]
@@ -223,6 +224,11 @@ class Hinted(NetworkLearner):
     def steps(self) -> Steps | None:
         """Those by `bytes_per_row` where some of the values are by hints, else those of the other learner."""
         return self.steps_ if self.hinted_ or self.base_ is None else self.base_.steps
+
+    @property
+    def shared(self) -> int:
+        """As the other learner, where none of the values is by hints."""
+        return 0 if self.hinted_ or self.base_ is None else self.base_.shared
 
     @property
     def one_scale(self) -> bool:

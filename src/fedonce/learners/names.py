@@ -80,11 +80,11 @@ STATED = "protect "  # before a protection in a message's note
 def protection_in(note: str) -> str:
     """Return the protection that a message's note states, as in "cells:20"; empty where it states none.
 
-    >>> protection_in("protect cells:20")
+    >>> protection_in("protect cells:20 (training rows)")
     'cells:20'
     """
-    told = (part.removeprefix(STATED) for part in note.split("; ") if part.startswith(STATED))
-    return next(filter(is_protection, told), "")
+    stated = (part.removeprefix(STATED).split(" ")[0] for part in note.split("; ") if part.startswith(STATED))
+    return next(filter(is_protection, stated), "")
 
 
 def is_protection(given: object) -> bool:

@@ -18,17 +18,18 @@ from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import InputError
 from fedonce.learners import Auto
-from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for
+from fedonce.learners.base import WITHOUT_NOISE, coded_for, progress_for, sent_for
 from fedonce.learners.hinted import kept
 from fedonce.messages import codecs
 from fedonce.messages.envelope import checksum
 from fedonce.messages.hints import Hints
+from fedonce.messages.message_checks import rows_alike
 from fedonce.messages.representation import Representation, row_digest
 from fedonce.party import blurring, hinting, saving, saving_guest, sending, storage, writing
 from fedonce.party.checks import check_bytes_per_row
 from fedonce.party.guest_state import GuestAttributes, GuestSettings, GuestState, naming_used
 from fedonce.party.presence import held_rows
-from fedonce.party.protecting import check_protect, protected, stated
+from fedonce.party.protecting import check_protect, check_shared, protected, stated
 from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
@@ -71,7 +72,8 @@ class Guest(GuestAttributes):
     public : Public, optional
         With a budget or a local epsilon: bounds and categories of its columns.
     naming : Naming, optional
-        Where its tables have ids: how messages name rows without an agreed order. None: by hashes without a key, and a warning.
+        Where its tables have ids: how messages name rows without an agreed order. None: they need one. Hashes without a key,
+        `Naming("hashed")`, can be undone by anyone who can list the ids.
     reading : Reading, optional
         How its tables are read from files; kept with what it learns.
     bytes_per_row : float, optional
@@ -81,7 +83,8 @@ class Guest(GuestAttributes):
         Epsilon of what is disclosed of each row (`fedonce.privacy.LocalEpsilon`). The encoder then looks at no row, and columns
         of numbers need `public` bounds.
     protect : str, optional
-        "cells:20": 20 training rows or more share a message, which is a number in an order by chance (docs/leakage.md).
+        "cells:20": 20 rows or more of the training message share each value, which is a number in random order; rows of a
+        prediction may be alone with theirs (docs/leakage.md).
 
     Nothing of it can be assigned: `settings` is what it was given, `state` what it has learnt, and its attributes show both.
 
@@ -171,16 +174,19 @@ class Guest(GuestAttributes):
         """Learn from the guest's training rows, without labels, and return the message for the host.
 
         `present` says which of the agreed rows `table` holds; None: all of them, in the agreed order. Where the table has
-        ids, `agreed` is what an alignment found: all rows serve the learning, and the agreed ones are sent. Without it all
-        are. `progress` is told how far the learning is; where it has a folder, a learning that was killed goes on from there.
-        `naming` says how this message names rows; None: as the guest was made. With `noise_key`, a secret of a guest that
-        perturbs its values, each row that has an id gets the same noise each time. `hints` are what the host has published of
-        its labels.
+        ids, `agreed` is what an alignment found: all rows serve the learning, and the agreed ones are sent, of which as many
+        share each value as the learner promises. Without it all are sent. `progress` is told how far the learning is; where
+        it has a folder, a learning that was killed goes on from there. `naming` says how this message names rows; None: as
+        the guest was made. With `noise_key`, a secret of a guest that perturbs its values, each row that has an id gets the
+        same noise each time. `hints` are what the host has published of its labels.
         """
         own, naming = Table.of(table), naming or self.naming
         if not own.n_rows:
             raise InputError(f"Party {self.name!r} has no rows to learn from.")
         mask = held_rows(self.name, own.n_rows, present)
+        to = sending.addressed(self, own, mask, agreed, naming)
+        sent = None if to.order is None else np.sort(to.order)
+        check_shared(self.name, self.settings.learner, own.n_rows if sent is None else len(sent))
         preparation = copy.copy(self.preparation).fit(own)
         rows = preparation.transform(own)
         learner, device = copy.deepcopy(self.settings.learner), pick_device(self.device)
@@ -189,6 +195,7 @@ class Guest(GuestAttributes):
         with progress or Progress() as watching:
             if self.purse is None:
                 told = progress_for(learner.fit, watching) | coded_for(learner.fit, preparation.coded)
+                told |= sent_for(learner.fit, sent)
                 history = learner.fit(rows, self.dim, rng, device, **told, **hinted)
             else:
                 watched = progress_for(learner.fit_private, watching)
@@ -197,8 +204,10 @@ class Guest(GuestAttributes):
             stated, learner = "" if hints is None else hints.stated, kept(learner, self.settings.learner)
             before = self.state.answered
             self.adopt(GuestState(learner, preparation, None, None, None, history, used, stated, before))
-            values = self._fit_codec(rows, own.ids, noise_key)
-            return self._counted(own, sending.addressed(self, own, values, mask, agreed, naming))
+            message = self._addressed(self._fit_codec(rows, own.ids, noise_key), to, own)
+            if self.noise is None:
+                check_shared(self.name, self.learner, int(rows_alike(message.values).min()))
+            return message
 
     def _fit_codec(self, rows: Rows, ids: Ids | None, noise_key: bytes | None) -> Rows:
         """Fit noise and codec to the values of prepared rows, and return the values to be sent."""
@@ -235,8 +244,8 @@ class Guest(GuestAttributes):
             raise InputError(f"Party {self.name!r} has not learnt yet; call learn first.")
         own = Table.of(table)
         mask = held_rows(self.name, own.n_rows, present)
-        values = self.outgoing(own, noise_key)
-        return self._counted(own, sending.addressed(self, own, values, mask, agreed, naming or self.naming))
+        to = sending.addressed(self, own, mask, agreed, naming or self.naming)
+        return self._addressed(self.outgoing(own, noise_key), to, own)
 
     def outgoing(self, table: Table, noise_key: bytes | None = None) -> Rows:
         """Return what would be sent of a table's rows, in their order, as the codec takes it."""
@@ -256,8 +265,9 @@ class Guest(GuestAttributes):
         cells = self.values(self.preparation.transform(table))[:, 0].astype(np.intp)
         return list(map(str, table.ids)), disclosed(cells), self.noise.purpose(self.encoder)
 
-    def _counted(self, table: Table, message: Representation) -> Representation:
-        """Count a message about rows without ids: with a local epsilon its answers are new ones."""
+    def _addressed(self, values: Rows, to: sending.Addressed, table: Table) -> Representation:
+        """Return the message, and count one about rows without ids: with a local epsilon its answers are new ones."""
+        message = self.message(values if to.order is None else values[to.order], to.present, **to.names)
         if table.ids is None and self.local_epsilon is not None:
             self.adopt(replace(self.state, answered=self.state.answered + 1))
         return message

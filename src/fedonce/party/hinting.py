@@ -26,7 +26,7 @@ from fedonce.messages.names import check_name
 from fedonce.messages.representation import row_digest
 from fedonce.party.labels import Labels
 from fedonce.privacy import keyed, response
-from fedonce.rows.ids import Ids, Naming, as_ids, keys_of, locate, normalise, repeated
+from fedonce.rows.ids import Ids, Naming, as_ids, keys_of, locate, normalise, repeated, unnamed
 
 if TYPE_CHECKING:
     from fedonce.data.table import Table
@@ -178,7 +178,7 @@ def publish(
     # The row's own class is part of what the noise follows from: were it not, two answers to two labels would rule classes out.
     draws = keyed.uniforms(secret, f"hints\n{text}", names, (b"%d" % code for code in codes), 2)
     answers = response.answers(codes, len(purpose.classes), hinting.epsilon, draws).astype(np.uint8)
-    order, named = _order(len(answers), known, naming, agreed, run)
+    order, named = _order(len(answers), known, naming, agreed, party, run)
     return Hints(
         party,
         hinting.label,
@@ -211,7 +211,7 @@ def _check_key(key: object) -> None:
 
 
 def _order(
-    n_rows: int, ids: Ids | None, naming: Naming | None, agreed: AgreedRows | None, run: str
+    n_rows: int, ids: Ids | None, naming: Naming | None, agreed: AgreedRows | None, party: str, run: str
 ) -> tuple[NDArray[Any] | None, dict[str, Any]]:
     """Return in which order hints leave (None: the table's), and how the file names their rows."""
     if ids is None:
@@ -223,7 +223,8 @@ def _order(
                 f"The table lacks rows that were agreed with {agreed.guest!r}; give the one that was aligned."
             )
         return places, {"rows": agreed.digest}
-    naming = naming or Naming()
+    if naming is None:
+        raise unnamed(f"The hints of party {party!r}")
     keys = naming.keys(ids, run)
     order = np.lexsort(keys.T[::-1])  # the order of keys says nothing, that of the table might
     named = {"rows": row_digest(len(keys), keys[order]), "ids": keys[order]}

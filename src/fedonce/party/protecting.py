@@ -1,8 +1,8 @@
-"""Protections by name: what a guest does so that less can be read in its message by who knows nothing of its rows."""
+"""Protections by name: what a guest does so that less can be read in its message without knowing its rows."""
 
 from __future__ import annotations
 
-from fedonce.errors import parameter_error
+from fedonce.errors import InputError, parameter_error
 from fedonce.learners import Auto, Cells, Learner
 from fedonce.learners.names import PROTECTION, STATED, is_protection
 
@@ -41,5 +41,20 @@ def protected(owner: str, learner: object, protect: str | None) -> object:
 
 
 def stated(learner: Learner) -> str:
-    """Return how a learner protects its messages, for their note; empty where it does not."""
-    return f"{STATED}cells:{learner.least}" if isinstance(learner, Cells) and learner.shuffled else ""
+    """Return how a learner protects its messages, for their note; empty where it does not.
+
+    The number is about training rows: those of a prediction go to the cells that there are, and may be alone in theirs.
+    """
+    return f"{STATED}cells:{learner.least} (training rows)" if isinstance(learner, Cells) and learner.shuffled else ""
+
+
+def check_shared(party: str, learner: Learner, fewest: int) -> None:
+    """Raise where only `fewest` rows of a training message share a value, and the learner promises more."""
+    if fewest >= learner.shared:
+        return
+    least, name = learner.shared, "protect" if stated(learner) else "least"
+    raise InputError(
+        f"The training message of party {party!r} would have a value that {fewest} of its rows share, and {least} or more are "
+        f"promised ({name}). Nothing is sent. Send more rows, or promise fewer ({name}).",
+        parameter=name,
+    )

@@ -199,6 +199,16 @@ class Naming:
         return keys_of(self.label, ids, self.secret, run, self.forms)
 
 
+def unnamed(what: str) -> InputError:
+    """Return the error of a file that is to name rows by ids, while nothing says how."""
+    return InputError(
+        f"{what} would name rows by their ids, and nothing says how. Share a secret (naming), or agree on rows by an alignment "
+        '(agreed). Hashes without a key are for those who ask for them, Naming("hashed"): anyone who gets the file and can list '
+        "the ids (customer numbers, addresses) finds out which are inside.",
+        parameter=("naming", "agreed"),
+    )
+
+
 def keys_of(label: str, ids: Ids, secret: bytes | None, run: str, forms: Sequence[str]) -> Keys:
     """Return the keys of ids as a message with this label names its rows."""
     own = normalise(ids, forms)

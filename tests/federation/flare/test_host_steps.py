@@ -11,7 +11,7 @@ import pytest
 from fedonce import protocol, read_table
 from fedonce.engine.local import LocalEngine
 from fedonce.jobs.settings import estimator_seed
-from fedonce.messages.keys import new_secret
+from fedonce.messages.keys import read_secret
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, Host
 from fedonce.rounds.settings import Rounds
@@ -30,11 +30,10 @@ def predictions(federation, name="predictions.csv"):
 
 def local(federation, learner, run="churn", rounds=None, epochs=None):
     """Train the same in one process: the same tables, settings and seeds."""
-    seed = estimator_seed(0)
+    seed, naming = estimator_seed(0), Naming("keyed", read_secret(federation.secret))
     tables = {name: read_table(federation.folder / f"{name}.csv", id="customer") for name in federation.guests}
     guests = {
-        name: Guest(name, learner, 3, epochs=epochs, run=run, random_state=seed, naming=Naming("hashed"))
-        for name in tables
+        name: Guest(name, learner, 3, epochs=epochs, run=run, random_state=seed, naming=naming) for name in tables
     }
     own = read_table(federation.folder / "bank.csv", id="customer")
     label, own = own.pop("churned")
@@ -182,12 +181,9 @@ def test_started_again_asks_nobody_twice(running):
 @pytest.mark.slow_federation
 def test_with_a_shared_secret(parties):
     federation = parties()
-    secret = federation.folder / "secret.txt"
-    new_secret(secret)
-    federation.start("bank")
-    federation.start("shop", secret=secret)
-    federation.start("telco")  # has none
-    told = federation.outcome(federation.fit(federation.write_run(secret="secret.txt", deadline="40s")))
+    federation.start("bank", "shop")
+    federation.start("telco", secret=None)
+    told = federation.outcome(federation.fit(federation.write_run(deadline="40s")))
     assert told["took part"] == ["shop"]
     assert "names rows with a secret, and telco has none" in told["refused"]["telco"]
     assert received(federation, "bank")["shop"].naming.startswith("keyed ")

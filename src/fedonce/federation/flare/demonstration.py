@@ -32,6 +32,7 @@ from fedonce.federation.runfile import RunFile
 from fedonce.federation.tables import toml
 from fedonce.jobs import ModelRows, PredictJob
 from fedonce.jobs.settings import estimator_seed
+from fedonce.messages.keys import new_secret
 from fedonce.party import Host
 from fedonce.system.disk import make_folder, write_file
 from fedonce.system.extras import require
@@ -42,12 +43,14 @@ HOST, ON_TIME, LATE = "top", ("upper", "lower", "bottom"), "middle"
 STRIPS = {HOST: (0, 16), "upper": (16, 28), "middle": (28, 40), "lower": (40, 52), "bottom": (52, 64)}
 GUESTS = tuple(name for name in STRIPS if name != HOST)
 MARK = "federation-demo.txt"
+SECRET = "parties.secret"
 RUN: dict[str, Any] = {
     "run": "digits",
     "table": "top.csv",
     "id": "image",
     "label": "digit",
     "guests": list(GUESTS),
+    "secret": SECRET,
     "learner": "pca",
     "dim": 4,
     "seed": 0,
@@ -181,14 +184,16 @@ class _Play:
     def _init(self) -> None:
         self._show("init", server=f"127.0.0.1:{self.port}", host=HOST, guests=",".join(GUESTS))
         make_kits("127.0.0.1", HOST, GUESTS, self.out / "kits", self.port)
+        new_secret(self.out / SECRET)
 
     def _start(self, *names: str) -> None:
         for name in names:
             kit = open_kit(self.out / "kits" / name)
-            table = {} if name == HOST else {"data": f"{name}.csv", "id": "image", "predict_data": f"new_{name}.csv"}
-            self._show("start", f"kits/{name}", **table)
+            table = {"data": f"{name}.csv", "id": "image", "predict_data": f"new_{name}.csv", "secret": SECRET}
+            self._show("start", f"kits/{name}", **({} if name == HOST else table))
             if name != HOST:
-                sites.configure_guest(kit, self.out / f"{name}.csv", "image", self.out / f"new_{name}.csv")
+                data, new = self.out / f"{name}.csv", self.out / f"new_{name}.csv"
+                sites.configure_guest(kit, data, "image", new, secret=self.out / SECRET)
             sites.start(kit, wait=CONNECTED if name == HOST else 0.0)
 
     def _await(self, *names: str) -> None:
