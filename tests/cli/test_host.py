@@ -499,7 +499,7 @@ def test_with_a_key_nobody_else_gets_in_by_a_name_that_looks_alike(fresh):
 
 def test_with_the_secret_ids_without_it_are_refused(fresh):
     (fresh / "inbox").mkdir()
-    for form in ("", "--plain-ids"):
+    for form in ("--unkeyed-ids", "--plain-ids"):
         done(fresh, f"guest fit shop.csv --id who --name shop --out hashed --replace {form}")
         shutil.copy(fresh / "hashed" / MESSAGE, fresh / "inbox" / f"shop{form}.fedonce")
         refused(fresh, 4, ("'shop' is refused: its ids are", "without the secret"), f"{NEW} --guest hashed/{MESSAGE}")
