@@ -138,7 +138,10 @@ def test_a_protection_is_named(tmp_path):
     assert protected_by(plain) == {"protect": "", "blurred": ""}
     assert protected_by(replace(plain, note="protect cells:x; protect walls"))["protect"] == ""
     assert protected_by(Guest("shop", "pca", 2, noise=0.1).learn(rows))["blurred"] == "noise"
-    assert protected_by(Guest("shop", "pca", 2, local_epsilon=4.0).learn(rows))["blurred"] == "local_epsilon"
+    assert (
+        protected_by(Guest("shop", dim=2, local_epsilon=4.0, public=Public((-9, 9))).learn(rows))["blurred"]
+        == "local_epsilon"
+    )
 
 
 @pytest.mark.parametrize(("form", "said"), [("plain", "every id can be read"), ("hashed", "CAN GUESS THEM")])
