@@ -103,9 +103,9 @@ def test_what_the_host_composes_from_messages_is_what_was_spent():
     assert sorted(map(repr, model._host.ledger.entries)) == sorted(map(repr, model.ledger_.entries))
     for message in model.representations_.values():
         assert "PCA: second moments" in message.spent
-        steps = message.codec.steps
-        np.testing.assert_allclose(steps.low, np.full(2, -3.0))
-        np.testing.assert_allclose(steps.low + steps.step * steps.levels, np.full(2, 3.0), rtol=1e-6)
+        scale = message.codec.scale
+        np.testing.assert_array_equal(scale.low, np.full(2, -3.0))
+        np.testing.assert_array_equal(scale.high, np.full(2, 3.0))
 
 
 def test_less_budget_is_more_noise():
@@ -123,8 +123,10 @@ def test_rows_do_not_change_scaling_or_ranges():
             (model._host if name == "party1" else model._guests[name]).preparation.steps[0] for model in (first, second)
         ]
         np.testing.assert_array_equal(steps[0].low, steps[1].low)
-    scales = [model.representations_["party2"].codec.state()["steps"] for model in (first, second)]
-    np.testing.assert_array_equal(*scales)
+    scales = [model.representations_["party2"].codec.state() for model in (first, second)]
+    assert scales[0].keys() == scales[1].keys() == {"low", "high"}
+    for name in scales[0]:
+        np.testing.assert_array_equal(scales[0][name], scales[1][name])
 
 
 def test_classes_that_no_row_has_are_still_classes():
