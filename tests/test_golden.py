@@ -184,7 +184,7 @@ def shop(folder: Path, guest: Guest):
 def test_guests(folder, tmp_path):
     guest = Guest.load(folder)
     root = generation(folder)
-    naming = None
+    naming = Naming("hashed") if guest.learnt_naming is None else None  # earlier guests took that for granted
     if guest.learnt_naming is not None and guest.learnt_naming[0] == "keyed":
         naming = Naming("keyed", read_secret(root / "secret"), guest.learnt_naming[1])
     rows = None

@@ -429,7 +429,8 @@ def own(out: Path) -> None:
 def alone(out: Path) -> None:
     """Write a host whose guest tells rows with an epsilon: some of its models were trained without guests."""
     blend = import_module("fedonce.hostmodels.blend").BlendModel
-    write_host(out, "noisy", blend(models=("linear", "mlp")), "shop.csv", ["--dim", "4", "--local-epsilon", "0.1"])
+    answers = ["--dim", "4", "--local-epsilon", "0.1", "--public", str(Path(__file__).parent / "1" / "shop.toml")]
+    write_host(out, "noisy", blend(models=("linear", "mlp")), "shop.csv", answers)
 
 
 def write_host(out: Path, name: str, model: object, table: str, told: list[str]) -> None:
@@ -462,14 +463,15 @@ def write_host(out: Path, name: str, model: object, table: str, told: list[str])
 
 
 def local(out: Path) -> None:
-    """Write guests that tell each row with an epsilon: by cells, and by principal components."""
+    """Write a guest that answers for each row with an epsilon."""
     out.mkdir(parents=True)
     write_tables(out)
+    (out / "shop.toml").write_text((Path(__file__).parent / "1" / "shop.toml").read_text())
     run(out, "keys", "secret", "secret")
     named = ["--id", "customer", "--run", "loans", "--name", "shop", "--no-attack", "--secret", "secret"]
-    for name, options in (("local-cells", ["--dim", "4"]), ("local-pca", ["--dim", "2", "--learner", "pca"])):
-        run(out, "guest", "fit", "shop.csv", *named, "--local-epsilon", "4", "--out", f"guests/{name}", *options)
-    for name in ("bank.csv", "half.csv"):
+    more = ["--dim", "4", "--local-epsilon", "4", "--public", "shop.toml", "--out", "guests/local"]
+    run(out, "guest", "fit", "shop.csv", *named, *more)
+    for name in ("bank.csv", "half.csv", "shop.toml"):
         (out / name).unlink()
     (out / "described.json").write_text(json.dumps(describe(out), indent=1) + "\n")
 
