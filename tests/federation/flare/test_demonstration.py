@@ -70,7 +70,7 @@ def test_it_runs_and_ends_all_that_it_started(started, tmp_path):
     ]
     alone, three, four = (model["accuracy"] for model in told["models"])
     assert alone + 0.2 < three < four
-    assert {each["guest"]: each["training"] for each in told["sent"]}["middle"] == "second (--refit)"
+    assert {each["guest"]: each["training"] for each in told["sent"]}["middle"] == "second (refit)"
     for each in told["sent"]:
         assert 4 * told["n_train"] == each["payload"] < each["message"] < each["wire"] < 60_000
     steps = [line for line in err.splitlines() if line.startswith("fedonce federation")]

@@ -37,7 +37,7 @@ def local(federation, learner, run="churn", rounds=None, epochs=None):
     }
     own = read_table(federation.folder / "bank.csv", id="customer")
     label, own = own.pop("churned")
-    host = Host("bank", epochs=3, run=run, random_state=seed)
+    host = Host("bank", epochs=3, run=run, random_state=seed, secret=naming.secret)
     engine = LocalEngine(guests, tables, {})
     fitted = protocol.fit(host, own, label, engine, rounds)
     return host, engine, fitted
