@@ -32,7 +32,7 @@ BY_TESTS = {
     ],
     "message": [f"{DOCS}.test_messages_by_hand", f"{DOCS}.test_the_encoding_of_the_page_on_messages"],
     "parties": [f"{DEPARTMENTS}.test_the_guide_runs_in_python", f"{DEPARTMENTS}.test_the_jobs_of_the_guide_run"],
-    "privacy": [f"{DOCS}.test_privacy_budgets"] * 4,
+    "privacy": [f"{DOCS}.test_privacy_budgets"] * 3,
     "rounds": [f"{DOCS}.test_rounds_and_noise"] * 2,
 }
 
