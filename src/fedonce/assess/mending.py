@@ -14,7 +14,7 @@ from fedonce.assess.attacks.base import READABLE, Exposed, Finding, Floats
 from fedonce.assess.attacks.known_rows import KnownRows
 
 MOST_ROWS = 3_000
-TRIED = ("yes/no columns", "order", KnownRows(shares=(0.01,)))  # by who knows nothing, or little
+TRIED = ("yes/no columns", "numbers and dates", KnownRows(shares=(0.01,)))  # by who knows nothing, or little
 BITS = (4, 2)
 FEWEST_BITS = 4  # that `bits` may be: fewer are reached by bytes per row
 NOISE = (0.1, 0.3, 1.0)
