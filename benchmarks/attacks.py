@@ -2,10 +2,11 @@
 
     python -m benchmarks.attacks [--part shop] [--out FILE]
 
-Parts: `shop` (the table of examples/two_departments), `phishing`, `covtype` (real data, in FEDONCE_DATA), `held-out` (tables of
-mixed types that no setting of the attacks was chosen on), `mixed` (the same of real data: covtype's numbers, its wilderness areas
-as a category, its rarest soils as flags), `rare` (flags with few ones), `controls` (where nothing is to be found), `rounds`
-(labels, by what a guest receives in rounds), `hints` (labels, by what a guest is told of them). A JSON line for each figure.
+Parts: `shop` (the table of examples/two_departments), `phishing`, `covtype` (real data, in FEDONCE_DATA), `held-out` (the
+example's other tables), `mixed` (real data of mixed types that no setting of the attacks was chosen on: covtype's numbers, its
+wilderness areas as a category, its rarest soils as flags), `rare` (flags with few ones), `controls` (where nothing is to be
+found), `rounds` (labels, by what a guest receives in rounds), `hints` (labels, by what a guest is told of them). A JSON line for
+each figure.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def real(name: str, dims: tuple[int, ...]) -> Iterator[dict[str, Any]]:
 
 
 def held_out(folder: Path) -> Iterator[dict[str, Any]]:
-    """Attack tables of mixed types that no setting was chosen on, with the quick set; a line for each column."""
+    """Attack the example's other tables, of mixed types, with the quick set; a line for each column."""
     tables = {
         "utility": example(folder, "utility", "customer", "parquet"),
         "bank": chosen(

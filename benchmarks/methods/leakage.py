@@ -38,6 +38,7 @@ def run(problem: Problem, config: Config, seed: int) -> Result:
         )
         found["known"] += best(what_leaks(values, table, [KnownRows(shares=(RARE,))]).findings)
     result.detail |= {f"by {name}": figures(findings) for name, findings in found.items()}
+    result.detail["attacks"] = [*NOTHING, KnownRows.name]
     return result
 
 

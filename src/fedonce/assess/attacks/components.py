@@ -31,6 +31,7 @@ from fedonce.assess.attacks.columns import (
 )
 from fedonce.assess.attacks.names import ATTACKS, Facts
 from fedonce.assess.attacks.spans import basis
+from fedonce.training.threads import product_work, threads_for
 
 MOST_ROWS = 8_000
 MOST_WIDTH = 32  # directions of a message that are unmixed, those of the largest variance
@@ -58,7 +59,8 @@ class Components(Attack):
         """Unmix once, and take for each column the component that is most like it; as a control, for other rows' values."""
         sample = exposed.sample(self.most_rows)
         values = np.asarray(sample.values, np.float64)
-        parts = np.hstack([values, *unmixed(values, rng)])
+        with threads_for(product_work(len(values), MOST_WIDTH, MOST_WIDTH)):
+            parts = np.hstack([values, *unmixed(values, rng)])
         ways = {SCALE: _length_one(parts), ORDER: _length_one(rankdata(parts, axis=0))}
         other = shuffled(sample.n_rows, rng)
         return [

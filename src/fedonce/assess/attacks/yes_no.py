@@ -16,6 +16,7 @@ from fedonce.assess.attacks.base import Attack, Exposed, Finding, Floats, Mask, 
 from fedonce.assess.attacks.columns import FEWEST_ROWS, NUMBERS, blocks, codes_of, kind_of, known_of
 from fedonce.assess.attacks.names import ATTACKS, Facts
 from fedonce.assess.attacks.spans import FEWEST, Candidates, candidates
+from fedonce.training.threads import product_work, threads_for
 
 MOST_ROWS = 100_000
 MOST_ENTRIES, FEWEST_SAMPLED = 2_000_000, 2_000  # values that are looked at: of many per row, fewer rows
@@ -46,16 +47,16 @@ class YesNo(Attack):
         """Search once, and compare with each column that has two values, few categories or gaps."""
         width = max(exposed.values.shape[1], 1)
         sample = exposed.sample(min(self.most_rows, max(MOST_ENTRIES // width, FEWEST_SAMPLED)))
-        found = candidates(sample.values, rng, self.sets)
-        groups = Groups(sample.values, rng)
         other = shuffled(sample.n_rows, rng)
-        rows = np.arange(sample.n_rows)
-        return [
-            _compare(goal, found, groups, other)
-            for names, columns in blocks(sample.table, rows)
-            for name, column in zip(names, columns, strict=True)
-            for goal in truths(name, column)
-        ]
+        with threads_for(product_work(sample.n_rows, width, width)):
+            found = candidates(sample.values, rng, self.sets)
+            groups = Groups(sample.values, rng)
+            return [
+                _compare(goal, found, groups, other)
+                for names, columns in blocks(sample.table, np.arange(sample.n_rows))
+                for name, column in zip(names, columns, strict=True)
+                for goal in truths(name, column)
+            ]
 
 
 def _compare(goal: Truth, found: Candidates, groups: Groups, other: NDArray[np.intp]) -> Finding:
