@@ -18,17 +18,13 @@ TRIED = ("yes/no columns", "numbers and dates", KnownRows(shares=(0.01,)))  # wi
 BITS = (4, 2)
 FEWEST_BITS = 4  # that `bits` may be: fewer are reached by bytes per row
 NOISE = (0.1, 0.3, 1.0)
-MORE_ROWS = 5  # times as many that share a number
 DROP = "Leave the column out (drop)."
 
 
 def remedy(exposed: Exposed) -> str:
     """Say what can be done about such a message: only what its learner, protection and noise leave open."""
     if exposed.protect:
-        return (
-            "Let more rows share a number (protect), leave the column out (drop), or, in place of the protection, tell each row "
-            "with an epsilon (local_epsilon)."
-        )
+        return "Leave the column out (drop), or, in place of the protection, tell each row with an epsilon (local_epsilon)."
     if exposed.blurred == "local_epsilon":
         return "Tell each row with a smaller epsilon (local_epsilon), or leave the column out (drop)."
     fewer = ["values (dim)"] if exposed.values.shape[1] > 1 else []
@@ -57,8 +53,7 @@ def advice(exposed: Exposed, seed: int = 0) -> tuple[str, ...]:
     rng = np.random.default_rng(seed)
     counted = f"Readable with 1 % of the rows known, or none: {as_it_is} of {len(sample.table.names)} columns."
     if exposed.protect:
-        rows = MORE_ROWS * int(exposed.protect.removeprefix("cells:"))
-        return (counted, f"  Rows are sent as numbers of cells; let more of them share one (protect=cells:{rows})")
+        return (counted, "  Rows are sent as numbers of cells; larger cells are no harder to read: leave columns out (drop)")
     if exposed.blurred == "local_epsilon":
         return (counted, "  Rows are told with an epsilon; a smaller one tells less (local_epsilon)")
     told = [f"{counted} Tried on this message:"]
