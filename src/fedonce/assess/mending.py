@@ -53,7 +53,10 @@ def advice(exposed: Exposed, seed: int = 0) -> tuple[str, ...]:
     rng = np.random.default_rng(seed)
     counted = f"Readable with 1 % of the rows known, or none: {as_it_is} of {len(sample.table.names)} columns."
     if exposed.protect:
-        return (counted, "  Rows are sent as numbers of cells; larger cells are no harder to read: leave columns out (drop)")
+        return (
+            counted,
+            "  Rows are sent as numbers of cells; larger cells are no harder to read: leave columns out (drop)",
+        )
     if exposed.blurred == "local_epsilon":
         return (counted, "  Rows are told with an epsilon; a smaller one tells less (local_epsilon)")
     told = [f"{counted} Tried on this message:"]
