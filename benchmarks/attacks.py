@@ -2,9 +2,11 @@
 
     python -m benchmarks.attacks [--part shop] [--out FILE]
 
-Parts: `shop` (the table of examples/two_departments), `phishing`, `covtype` (real data, in FEDONCE_DATA), `held-out` (tables of
-mixed types that no setting of the attacks was chosen on), `controls` (where nothing is to be found), `rounds` (labels, by what a
-guest receives in rounds), `hints` (labels, by what a guest is told of them). A JSON line for each figure.
+Parts: `shop` (the table of examples/two_departments), `phishing`, `covtype` (real data, in FEDONCE_DATA), `held-out` (the
+example's other tables), `mixed` (real data of mixed types that no setting of the attacks was chosen on: covtype's numbers, its
+wilderness areas as a category, its rarest soils as flags), `rare` (flags with few ones), `controls` (where nothing is to be
+found), `rounds` (labels, by what a guest receives in rounds), `hints` (labels, by what a guest is told of them). A JSON line for
+each figure.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ NUMBERS = (
 ZERO = ["yes/no columns"]
 RARE = 0.01  # of a yes/no column: below, guessing is all but right
 EXACT = 0.9999
+FEWEST_RARE = 2  # rows with a flag: one row is an outlier
 
 
 def attacked(guest: Guest, table: Any, attacks: Any = "quick") -> tuple[Leakage, float]:
@@ -127,7 +130,7 @@ def real(name: str, dims: tuple[int, ...]) -> Iterator[dict[str, Any]]:
 
 
 def held_out(folder: Path) -> Iterator[dict[str, Any]]:
-    """Attack tables of mixed types that no setting was chosen on, with the quick set; a line for each column."""
+    """Attack the example's other tables, of mixed types, with the quick set; a line for each column."""
     tables = {
         "utility": example(folder, "utility", "customer", "parquet"),
         "bank": chosen(
@@ -135,18 +138,59 @@ def held_out(folder: Path) -> Iterator[dict[str, Any]]:
         ),
     }
     for party, table in tables.items():
-        found, seconds = attacked(Guest(party, "pca", 8, 8, random_state=0), table)
-        for each in found.columns:
-            assert each.finding is not None
-            yield {
-                "what": f"{party}, pca 8x8",
-                "column": each.column,
-                "verdict": each.verdict,
-                "by": each.finding.told_by,
-                "right": each.finding.figure,
-                "guess": each.finding.guessed,
-                "seconds": seconds,
+        yield from _verdicts(f"{party}, pca 8x8", *attacked(Guest(party, "pca", 8, 8, random_state=0), table))
+
+
+def _verdicts(what: str, found: Leakage, seconds: float) -> Iterator[dict[str, Any]]:
+    for each in found.columns:
+        assert each.finding is not None
+        yield {
+            "what": what,
+            "column": each.column,
+            "verdict": each.verdict,
+            "by": each.finding.told_by,
+            "right": each.finding.figure,
+            "guess": each.finding.guessed,
+            "seconds": seconds,
+        }
+
+
+def mixed(folder: Path) -> Iterator[dict[str, Any]]:
+    """Attack covtype's numbers with its wilderness areas as one category, and with its rarest soils, with the quick set."""
+    rows = np.asarray(fetch("covtype", {}).data)
+    soils = rows[:, 14:]
+    counts = soils.sum(axis=0)
+    rarest = [int(j) for j in np.argsort(counts, kind="stable") if counts[j] >= FEWEST_RARE][:3]
+    numbers = {f"number {j}": rows[:, j] for j in range(10)}
+    area = {"wilderness": np.array(["a", "b", "c", "d"], dtype=object)[rows[:, 10:14].argmax(axis=1)]}
+    flags = {f"soil {j}, {int(counts[j])} rows": soils[:, j] > 0.5 for j in rarest}
+    few = {name: numbers[name] for name in ("number 0", "number 5", "number 9")}
+    for what, columns in (("numbers and areas", numbers | area), ("three numbers and rare soils", few | flags)):
+        table = Table(tuple(columns), named=True, columns=tuple(columns.values()))
+        for settings in ({"dim": 8}, {"dim": 2}, {"dim": 8, "protect": "cells:20"}):
+            told = ", ".join(f"{name} {value}" for name, value in settings.items())
+            yield from _verdicts(
+                f"covtype, {what}, {told}", *attacked(Guest("guest", random_state=0, **settings), table)
+            )
+
+
+def rare(folder: Path) -> Iterator[dict[str, Any]]:
+    """Attack messages of a clinic, few of whose rows have a flag, and count in how many of 20 runs it is readable."""
+    for n, ones in ((4000, 2), (4000, 4), (4000, 8), (20_000, 10)):
+        verdicts = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            columns = {
+                "age": rng.integers(18, 90, n),
+                "income": np.round(rng.lognormal(10, 0.5, n)),
+                "visits": rng.poisson(3, n),
+                "married": rng.random(n) < 0.5,
+                "ill": rng.permutation(n) < ones,
             }
+            table = Table(tuple(columns), named=True, columns=tuple(columns.values()))
+            found = attacked(Guest("clinic", dim=8, random_state=seed), table, ZERO)[0]
+            verdicts.append(found.columns[-1].verdict)
+        yield {"what": f"clinic, {ones} of {n} rows ill", "readable": verdicts.count("readable"), "runs": len(verdicts)}
 
 
 def random_table(rng: np.random.Generator, n: int = 1000) -> Table:
@@ -240,6 +284,8 @@ def main() -> None:
         "phishing": lambda folder: real("phishing", (8, 3)),
         "covtype": lambda folder: real("covtype", (3,)),
         "held-out": held_out,
+        "mixed": mixed,
+        "rare": rare,
         "controls": controls,
         "rounds": rounds,
         "hints": hints,

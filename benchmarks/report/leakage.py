@@ -15,6 +15,7 @@ WAYS = {
     "by wider": "no row known, products and cells",
     "by known": "1 % of the rows known",
 }
+EARLIER = " †"  # behind a message that was attacked before all of these attacks were known: at least so much is read
 
 
 def section() -> str:
@@ -68,12 +69,13 @@ def messages(group: Sequence[Line]) -> dict[str, list[Line]]:
 def _words(line: Line) -> str:
     """Say what was sent."""
     dim, bits, epsilon = look(line, "dim"), look(line, "bits") or 8, look(line, "local_epsilon")
+    earlier = "" if "attacks" in line else EARLIER
     if protect := look(line, "protect"):
-        return f"protect {protect}"
+        return f"protect {protect}{earlier}"
     if epsilon is not None:
-        return f"{dim} cells, local epsilon {epsilon:g}"
+        return f"{dim} cells, local epsilon {epsilon:g}{earlier}"
     noise = look(line, "noise")
-    return f"{look(line, 'learner')} {dim}x{bits}" + (f", noise {noise:g}" if noise else "")
+    return f"{look(line, 'learner')} {dim}x{bits}" + (f", noise {noise:g}" if noise else "") + earlier
 
 
 def _row(runs: Sequence[Line]) -> list[str]:

@@ -10,7 +10,7 @@ from fedonce.data.table import Table
 def test_advice_says_what_stays_readable_in_coarser_messages():
     X = np.random.default_rng(0).standard_normal((1500, 4))
     told = advice(Exposed(X, Table.of(X)))
-    assert told[0].startswith("Readable by who knows 1 % of the rows or none: 4 of 4 columns.")
+    assert told[0].startswith("Readable with 1 % of the rows known, or none: 4 of 4 columns.")
     assert any("2 of 4 values (dim): 2 stay readable" in line for line in told)
     assert any("noise of 1 standard deviations (noise): none stays readable" in line for line in told)
 
@@ -34,8 +34,8 @@ def test_a_remedy_is_one_that_the_message_leaves_open():
     assert "(bits)" not in remedy(exposed(coarse))
     assert "(bits)" not in remedy(exposed(fine, learner="cells"))  # cells have steps of their own
     numbers = remedy(exposed(coarse, learner="cells", protect="cells:20"))
-    assert numbers.startswith("Let more rows share a number (protect)")
-    assert not any(f"({name})" in numbers for name in ("dim", "bits", "bytes_per_row", "noise", "learner"))
+    assert "(drop)" in numbers
+    assert not any(f"({name})" in numbers for name in ("dim", "bits", "bytes_per_row", "noise", "learner", "protect"))
     assert "smaller epsilon" in remedy(exposed(fine, blurred="local_epsilon"))
     assert "in place of hints (protect)" in remedy(exposed(fine, learner="hinted"))
     assert "add more noise (noise)" in remedy(exposed(fine, blurred="noise"))
@@ -54,4 +54,4 @@ def test_numbers_of_cells_are_not_rounded():
     numbers = np.repeat(np.arange(3.0), 400)[:, None]
     told = advice(Exposed(numbers, Table.of(numbers), learner="cells", protect="cells:20"))
     assert len(told) == 2
-    assert "(protect=cells:100)" in told[1]
+    assert "(drop)" in told[1]

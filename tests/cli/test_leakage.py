@@ -41,7 +41,7 @@ def test_the_same_as_json(shop):
     said = told(shop, f"{ASK} --attacks quick")
     assert {each["column"]: each["verdict"] for each in said["columns"]}["card"] == "readable"
     assert said["values per row"] == 3
-    assert {each["attack"] for each in said["findings"]} == {"yes/no columns", "order", "known rows"}
+    assert {each["attack"] for each in said["findings"]} == {"yes/no columns", "numbers and dates", "known rows"}
 
 
 def test_a_limit_ends_with_the_exit_code_of_messages(shop):

@@ -82,8 +82,8 @@ def test_what_does_not_fit_is_refused(source, folder):
     pd.DataFrame({"who": ["x", "y"], "spent": [1.0, 2.0]}).to_csv("other.csv", index=False)
     with pytest.raises(MessageError, match="none of the rows"):
         LeakageJob(message, TableSource("other.csv", "who"), RowNames("secret")).run()
-    with pytest.raises(InputError, match="did you mean 'order'"):
-        LeakageJob(message, source, attacks=["orders"])
+    with pytest.raises(InputError, match="did you mean 'known rows'"):
+        LeakageJob(message, source, attacks=["known row"])
 
 
 def test_a_table_that_lacks_rows_of_the_message_is_warned_of(source, folder):

@@ -216,7 +216,7 @@ class Leakage:
 
     @property
     def warning(self) -> str | None:
-        """Some sentences on what can be read, and what to do; None where nothing can."""
+        """Some sentences on what these attacks read, and what to do; None where they read nothing."""
         plain = by_design(self.learner) if _sends_columns(self.learner) else None
         bad = self.with_verdict(READABLE)
         return " ".join(filter(None, [plain, f"{_warning(bad)} {self.remedy}" if bad else None])) or None

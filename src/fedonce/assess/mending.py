@@ -14,21 +14,17 @@ from fedonce.assess.attacks.base import READABLE, Exposed, Finding, Floats
 from fedonce.assess.attacks.known_rows import KnownRows
 
 MOST_ROWS = 3_000
-TRIED = ("yes/no columns", "order", KnownRows(shares=(0.01,)))  # by who knows nothing, or little
+TRIED = ("yes/no columns", "numbers and dates", KnownRows(shares=(0.01,)))  # with no row known, or few
 BITS = (4, 2)
 FEWEST_BITS = 4  # that `bits` may be: fewer are reached by bytes per row
 NOISE = (0.1, 0.3, 1.0)
-MORE_ROWS = 5  # times as many that share a number
 DROP = "Leave the column out (drop)."
 
 
 def remedy(exposed: Exposed) -> str:
     """Say what can be done about such a message: only what its learner, protection and noise leave open."""
     if exposed.protect:
-        return (
-            "Let more rows share a number (protect), leave the column out (drop), or, in place of the protection, tell each row "
-            "with an epsilon (local_epsilon)."
-        )
+        return "Leave the column out (drop), or, in place of the protection, tell each row with an epsilon (local_epsilon)."
     if exposed.blurred == "local_epsilon":
         return "Tell each row with a smaller epsilon (local_epsilon), or leave the column out (drop)."
     fewer = ["values (dim)"] if exposed.values.shape[1] > 1 else []
@@ -44,7 +40,7 @@ def remedy(exposed: Exposed) -> str:
 
 
 def advice(exposed: Exposed, seed: int = 0) -> tuple[str, ...]:
-    """Say how many columns stay readable, for who knows 1 % of the rows or none, with fewer values, fewer bits, or noise.
+    """Say how many columns stay readable, with 1 % of the rows known or none, in fewer values, fewer bits, or noise.
 
     What is tried is made of the message itself: its first values, its values in fewer steps, or with noise on each, in standard
     deviations. A learner that is told to send fewer values may choose others. Nothing is said where nothing is readable. Numbers
@@ -55,10 +51,12 @@ def advice(exposed: Exposed, seed: int = 0) -> tuple[str, ...]:
     if not as_it_is:
         return ()
     rng = np.random.default_rng(seed)
-    counted = f"Readable by who knows 1 % of the rows or none: {as_it_is} of {len(sample.table.names)} columns."
+    counted = f"Readable with 1 % of the rows known, or none: {as_it_is} of {len(sample.table.names)} columns."
     if exposed.protect:
-        rows = MORE_ROWS * int(exposed.protect.removeprefix("cells:"))
-        return (counted, f"  Rows are sent as numbers of cells; let more of them share one (protect=cells:{rows})")
+        return (
+            counted,
+            "  Rows are sent as numbers of cells; larger cells are no harder to read: leave columns out (drop)",
+        )
     if exposed.blurred == "local_epsilon":
         return (counted, "  Rows are told with an epsilon; a smaller one tells less (local_epsilon)")
     told = [f"{counted} Tried on this message:"]
@@ -99,7 +97,7 @@ def _finer_than(values: NDArray[Any], bits: int) -> bool:
 
 
 def _readable(exposed: Exposed, seed: int) -> int:
-    """Return how many columns are readable by who knows little or nothing."""
+    """Return how many columns are readable with few rows known, or none."""
     found: Sequence[Finding] = [
         each for attack in chosen(TRIED) for each in attack.run(exposed, np.random.default_rng(seed))
     ]

@@ -39,7 +39,7 @@ def leakage(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Attack a guest's message with its own table, and say column by column what can be read: before it is sent.
+    """Attack a guest's message with its own table, and say column by column what these attacks read: before it is sent.
 
     A verdict is "readable", "partly" or "not by these attacks". The last does not mean safe.
     """

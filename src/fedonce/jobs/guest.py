@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fedonce.assess.inspection import describe_message, protected_by
-from fedonce.assess.leakage import MOST_ROWS, ColumnLeakage, Leakage, what_leaks
+from fedonce.assess.leakage import ColumnLeakage, Leakage, what_leaks
 from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
@@ -35,7 +35,8 @@ from fedonce.system.text import Tell, silent
 from fedonce.training.checkpoints import Progress
 
 MESSAGE = "representation.fedonce"
-ATTACKED, FEWEST_ATTACKED = 200_000, 1_000  # values of the table that are attacked before a message leaves: seconds
+ATTACKED = 2_000_000  # values of the table that are attacked before a message leaves: seconds
+FEWEST_ATTACKED, MOST_ATTACKED = 1_000, 100_000  # rows of it: many, as a sample of few has no row of a rare flag
 
 
 @dataclass(frozen=True)
@@ -300,7 +301,7 @@ def new_guest(
 
 def attacked(party: Guest, own: Table) -> Leakage:
     """Try the quick attacks on what the host would receive of a sample of rows; of a wide table fewer rows, so many at least."""
-    most_rows = min(max(ATTACKED // max(len(own.names), 1), FEWEST_ATTACKED), MOST_ROWS)
+    most_rows = min(max(ATTACKED // max(len(own.names), 1), FEWEST_ATTACKED), MOST_ATTACKED)
     sample = np.random.default_rng(0).permutation(own.n_rows)[:most_rows]
     rows = own.take(np.sort(sample))
     sent = party.message(party.outgoing(rows), None)  # in the order of the table, and with the answers that leave

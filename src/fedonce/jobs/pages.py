@@ -1,4 +1,4 @@
-"""What a run came to, as a page: what a guest sends and what can be read in it, and what a training was worth.
+"""What a run came to, as a page: what a guest sends and what attacks read in it, and what a training was worth.
 
 Pages hold names of columns and parties, sizes and scores; no row and no id. They stay on your premises, for their owner alone.
 """

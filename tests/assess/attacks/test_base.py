@@ -7,7 +7,7 @@ import pytest
 
 from fedonce.assess import what_leaks
 from fedonce.assess.attacks import ATTACKS, Attack, Exposed, Facts, Finding, quick_set, register
-from fedonce.assess.attacks.base import explained, share_interval, shuffled
+from fedonce.assess.attacks.base import explained, share_interval, share_right, shuffled
 from fedonce.assess.attacks.names import OURS
 from fedonce.data.table import Table
 
@@ -75,6 +75,19 @@ def test_an_attack_that_lacks_what_it_needs_is_listed_and_not_tried():
 )
 def test_a_verdict_needs_more_than_guess_and_control(score, guess, control, low, verdict):
     assert Finding("x", "a", "boolean", score, guess, control, low, 1.0).verdict == verdict
+
+
+def test_what_counts_is_where_an_attack_differs_from_guessing():
+    rare = np.zeros(4000, bool)
+    rare[:4] = True
+    score, low, _ = share_right(np.ones(4000, bool), ~rare)
+    assert (score, low > 0.999) == (1.0, True)  # all four found, nothing spoilt: better than guessing
+    spoilt = np.arange(4000) != 10
+    assert share_right(spoilt, ~rare)[1] < share_right(np.ones(4000, bool), ~rare)[1]
+    assert share_right(~rare, ~rare) == (0.999, 0.999, pytest.approx(0.999, abs=1e-3))  # no better than guessing
+    churn = np.random.default_rng(0).random((2, 2000)) < 0.5  # right as often as guessing, in other rows
+    score, low, high = share_right(*churn)
+    assert low < churn[1].mean() < high
 
 
 def test_a_control_row_is_another_row():

@@ -5,6 +5,8 @@ import pytest
 import torch
 from scipy import sparse
 
+from fedonce.assess.attacks.base import Exposed
+from fedonce.assess.attacks.known_rows import KnownRows
 from fedonce.assess.leakage import reconstruct
 from fedonce.data.table import Table
 from fedonce.errors import InputError
@@ -75,6 +77,24 @@ def test_neighbours_find_what_a_line_does_not():
     assert [each.attack for each in found] == ["neighbours", "linear"]
     assert found[0].score > 0.99
     assert found[1].score > 0.9999
+
+
+@pytest.mark.parametrize("share", [0.03, 0.5])
+def test_numbers_of_cells_in_an_order_by_chance_are_looked_up(share):
+    rng = np.random.default_rng(0)
+    cell = rng.integers(0, 30, 3000)
+    flag, spent = rng.permutation(30) % 3 == 0, rng.standard_normal(30)
+    card = flag[cell] ^ (rng.random(3000) < 0.05)
+    table = table_of(card=card, spent=spent[cell] + 0.1 * rng.standard_normal(3000))
+    exposed = Exposed(cell[:, None].astype(np.float32), table)
+    found = {each.column: each for each in KnownRows(shares=(share,)).run(exposed, rng)}
+    assert "linear" not in (found["card"].way, found["spent"].way)
+    assert share > 0.1 or found["card"].way == found["spent"].way == "look-up"
+    assert found["card"].score - found["card"].guess > (0.15 if share < 0.1 else 0.25)
+    assert found["spent"].score > (0.5 if share < 0.1 else 0.95)
+    assert found["card"].control <= found["card"].guess
+    apart = Exposed(rng.standard_normal((3000, 1)), table)  # no two rows have the same message: nothing to look up
+    assert all(each.way != "look-up" for each in KnownRows(shares=(share,)).run(apart, rng))
 
 
 def test_as_many_components_as_columns_are_alarming_and_one_of_twenty_is_not():

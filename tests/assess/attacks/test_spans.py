@@ -33,6 +33,19 @@ def test_more_values_than_patterns_can_be_tried_still_give_way():
     assert sum(matches(found.found, flag) for flag in flags.T) >= 1
 
 
+@pytest.mark.parametrize("ones", [2, 4, 12])
+@pytest.mark.parametrize("n", [800, 6000])
+def test_a_flag_with_few_ones_beside_columns_with_outliers_is_found_exactly(n, ones):
+    rng = np.random.default_rng(ones)
+    X = np.column_stack([rng.lognormal(sigma=0.7, size=n), rng.poisson(3, n), rng.random(n) < 0.5, np.zeros(n)])
+    X[rng.permutation(n)[:ones], 3] = 1
+    values = (X - X.mean(axis=0)) / X.std(axis=0) @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    steps = np.ptp(values, axis=0) / 255
+    found = candidates(np.round(values / steps) * steps, np.random.default_rng(0))
+    assert matches(found.found, X[:, 3] > 0.5)
+    assert matches(found.found, X[:, 2] > 0.5)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_gaussian_values_have_no_candidate(seed):
     rng = np.random.default_rng(seed)

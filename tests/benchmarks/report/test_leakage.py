@@ -19,10 +19,19 @@ def line(value=90.0, seed=0, points=12.0, **config):
         "rows": 100,
         "payload": 500,
         "complete": True,
+        "attacks": ["yes/no columns"],
         "by nothing": found,
         "by wider": {"columns": 0, "readable": 0},
         "by known": found | {"readable": 3, "gain": 0.9, "points": None},
     }
+
+
+def test_a_message_that_was_attacked_before_all_attacks_were_known_has_a_mark(monkeypatch):
+    earlier = line(protect="cells:20")
+    del earlier["attacks"]
+    monkeypatch.setattr(leakage, "results", lambda name: [line(learner="pca"), earlier])
+    rows = [row.strip("| ").split(" | ") for row in leakage.section().splitlines()[2:]]
+    assert [row[1] for row in rows] == ["pca 8x8", "protect cells:20 †"]
 
 
 def test_runs_are_told_by_what_was_sent(monkeypatch):

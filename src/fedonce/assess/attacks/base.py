@@ -260,6 +260,21 @@ def share_interval(score: float, rows: int) -> tuple[float, float]:
     return (low, 1.0) if isclose(score, 1.0) else (low, high)
 
 
+def share_right(right: Mask, plain: Mask) -> tuple[float, float, float]:
+    """Return the share of rows that an attack got right, and its 95 % interval, by where it differs from guessing (`plain`).
+
+    Both are scored on the same rows. What can be by chance is how many of the rows that guessing gets wrong are got right, and
+    how many of the others are spoilt; not how many rows have the most common value. So four rare rows of thousands count where
+    they are found, and none of the others is spoilt.
+    """
+    rows = max(len(right), 1)
+    score, missed, spoilt = float(right.sum()) / rows, int((~plain).sum()), int((plain & ~right).sum())
+    found = int((right & ~plain).sum())
+    low, high = (share * missed for share in share_interval(found / max(missed, 1), missed))
+    less, more = (np.hypot(each - found, CONFIDENT * sqrt(spoilt)) / rows for each in (low, high))
+    return score, max(0.0, score - float(less)), min(1.0, score + float(more))
+
+
 def explained(truth: Floats, guessed: Floats) -> tuple[float, float, float]:
     """Return R² and its 95 % interval, by the spread of the rows' errors; none is below 0."""
     wrong, spread = np.square(truth - guessed), np.square(truth - truth.mean())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fedonce.assess.attacks.base import Floats, Mask, explained, share_interval
+from fedonce.assess.attacks.base import Floats, Mask, explained, share_right
 from fedonce.data.table import Table, as_text
 
 FEWEST_ROWS = 20  # known rows of a column, below which nothing is said
@@ -95,8 +95,7 @@ class Goal:
         """Return the score of a guess, and its interval."""
         if self.is_number:
             return explained(self.truth, guessed[:, 0])
-        right = float((guessed.argmax(axis=1) == self.truth).mean())
-        return right, *share_interval(right, len(self.truth))
+        return share_right(guessed.argmax(axis=1) == self.truth, self.truth == self.told.sum(axis=0).argmax())
 
 
 def goal_of(name: Hashable, column: NDArray[Any], n_held: int) -> Goal | Nothing:

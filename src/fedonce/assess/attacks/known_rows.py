@@ -1,4 +1,4 @@
-"""Who knows values and columns of some rows guesses the columns of the others."""
+"""Who knows values and columns of some rows guesses the columns of the others: by a line, by neighbours, by a look-up."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ SEARCHED = (
 SHARES = (0.001, 0.01, 0.1, 0.75)  # of the rows that the attacker knows
 NEAR = 0.1  # standard deviations: a number that is guessed so closely is right
 PENALTY = 0.01  # of the ridge, on standardised values: little, as rows are many
+COVERED = 0.05  # of the other rows: as many must have the message of a known row for a look-up
+PRIOR = 2.0  # rows with the known rows' shares or mean that a look-up adds to each message
 
 Guesses = dict[str, Floats]
 
 
 @dataclass(frozen=True)
 class KnownRows(Attack):
-    """Guess columns of rows from those of known rows, by ridge regression and by the nearest known rows.
+    """Guess columns of rows from those of known rows: by ridge regression, by the nearest ones, by those with the same message.
 
     Parameters
     ----------
@@ -145,6 +147,8 @@ class Attacker:
     """Who knows the values of all rows, and the columns of some."""
 
     def __init__(self, told: NDArray[Any], held: NDArray[Any]) -> None:
+        cells = np.unique(np.vstack([told, held]), axis=0, return_inverse=True)[1].ravel()
+        self.told_cells, self.held_cells = cells[: len(told)], cells[len(told) :]
         told = told.astype(np.float64)
         mean, spread = (told.mean(axis=0), told.std(axis=0)) if len(told) else (0.0, 1.0)
         spread = np.where(spread > 1e-12 * np.maximum(np.abs(mean), 1e-300), spread, np.inf)
@@ -171,7 +175,16 @@ class Attacker:
         """Guess targets of the rows held back from those of the rows told; masks: where the column has a value."""
         told = np.ones(len(self.told), bool) if told is None else told
         held = np.ones(len(self.held), bool) if held is None else held
-        return {"linear": self._linear(targets, told, held), "neighbours": self._nearest(targets, told, held)}
+        found = {"linear": self._linear(targets, told, held), "neighbours": self._nearest(targets, told, held)}
+        shared = np.isin(self.held_cells, self.told_cells).mean() if len(self.held_cells) else 0.0
+        return found | {"look-up": self._look_up(targets, told, held)} if shared >= COVERED else found
+
+    def _look_up(self, targets: Floats, told: Mask, held: Mask) -> Floats:
+        """Guess by the known rows with the same message: their mean or shares, shrunk to those of all known rows."""
+        cells, n_cells = self.told_cells[told], 1 + max(self.told_cells.max(), self.held_cells.max())
+        sums = sparse.csr_array((np.ones(len(cells)), (cells, np.arange(len(cells)))), (n_cells, len(cells))) @ targets
+        sums += PRIOR * targets.mean(axis=0)
+        return np.asarray((sums / (PRIOR + np.bincount(cells, minlength=n_cells))[:, None])[self.held_cells[held]])
 
     def _linear(self, targets: Floats, told: Mask, held: Mask) -> Floats:
         known = self.told[told]

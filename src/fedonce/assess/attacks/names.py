@@ -45,14 +45,16 @@ ATTACKS: Registry[Any, Facts] = Registry(
         "yes/no columns": _ours(
             "yes_no:YesNo",
             Facts(
-                tries="to find columns of zeros and ones in the span of the values: yes/no columns, categories, missing values",
+                tries="to find columns of zeros and ones in the span of the values, rare ones too, and groups of rows: yes/no "
+                "columns, categories, missing values",
                 quick=True,
             ),
         ),
-        "order": _ours(
-            "order:Order",
+        "numbers and dates": _ours(
+            "components:Components",
             Facts(
-                tries="to read the order of the rows by a number or a date from one value of the message",
+                tries="to find numbers and dates up to scale and sign, or the order of the rows by them: as one of the values, "
+                "or as an independent component of all",
                 quick=True,
             ),
         ),
@@ -60,7 +62,8 @@ ATTACKS: Registry[Any, Facts] = Registry(
             "known_rows:KnownRows",
             Facts(
                 knows="the message, and the columns of 0.1 %, 1 %, 10 % or 75 % of its rows",
-                tries="to guess the columns of the other rows, by ridge regression and by the nearest known rows",
+                tries="to guess the columns of the other rows, by ridge regression, by the nearest known rows, and by a "
+                "look-up of known rows with the same message",
                 quick=True,
             ),
         ),

@@ -71,7 +71,8 @@ class SinglingOut(Attack):
         return [Finding(self.name, None, "row", score, guess, control, low, high, len(tried), self.knows, note=note)]
 
     def _guess(self, attacker: Attacker, goal: Goal) -> Floats:
-        return attacker.guess(goal.told, goal.told_rows, goal.held_rows)["linear"]
+        guesses = attacker.guess(goal.told, goal.told_rows, goal.held_rows)
+        return max(guesses.values(), key=lambda guessed: goal.score(guessed)[0])
 
     def _share(
         self,

@@ -22,7 +22,8 @@ DRAWN = 2**12  # patterns by chance, where there are more than can all be tried
 MOST_WIDTH = 64  # directions of a message that are searched, those of the largest variance
 KEPT = 512  # of the patterns, those that come nearest to zeros and ones: they are refined
 REFINED = 8  # times rounded and projected back
-FEWEST = 5  # rows with the rarer value, below which a vector is an outlier and no column
+FEWEST = 2  # rows with the rarer value: a single row is an outlier and no column
+RARE_ROWS, RARE_STARTS = 4_000, 400  # rows of high leverage that are searched for columns with few ones, and begun with
 EXACT = 0.05  # of a vector's spread outside of the span: rounding, and no more
 MOST_EXACT, MOST_OTHERS = 200, 24  # candidates that are kept
 MARGIN = 0.9  # of what is found in values without any structure
@@ -70,10 +71,8 @@ def candidates(values: NDArray[np.floating], rng: np.random.Generator, sets: int
     found = _search(span, rng, sets)
     chance = _search(basis(rng.standard_normal((min(n, SEARCHED_ROWS), r - 1))), rng, sets)
     limit = MARGIN * float(chance.missed.min(initial=1.0))
-    exact = found.missed < min(EXACT, limit)
-    kept = np.concatenate(
-        [np.flatnonzero(exact)[:MOST_EXACT], np.flatnonzero(~exact & (found.missed < limit))[:MOST_OTHERS]]
-    )
+    kept = _first(found.missed, MOST_OTHERS)
+    kept = kept[found.missed[kept] < limit]
     return Candidates(found.found[:, kept], found.missed[kept])
 
 
@@ -87,11 +86,9 @@ def _search(span: Floats, rng: np.random.Generator, sets: int) -> Candidates:
         among = np.arange(len(small)) if turn == 0 else rng.permutation(len(small))[: max(4 * r, len(small) // 2)]
         best.append(_nearest(small, _pivots(small[among], among), rng))
     vectors, missed = _refine(small, np.hstack(best))
-    vectors = vectors[:, np.argsort(missed, kind="stable")[: MOST_EXACT + 2 * MOST_OTHERS]]
-    if not vectors.shape[1]:
-        return Candidates(np.zeros((n, 0), bool), np.zeros(0))
+    vectors = vectors[:, _first(missed, 2 * MOST_OTHERS)]
     weights = np.linalg.lstsq(span[some], vectors.astype(np.float64), rcond=None)[0]
-    vectors, missed = _refine(span, span @ weights > 0.5, times=2)
+    vectors, missed = _refine(span, np.hstack([span @ weights > 0.5, _rare(span)]), times=2)
     order = np.argsort(missed, kind="stable")
     return Candidates(vectors[:, order], missed[order])
 
@@ -129,6 +126,20 @@ def _nearest(span: Floats, pivots: NDArray[np.intp], rng: np.random.Generator) -
     return np.asarray(span @ weights[:, chosen] > 0.5)
 
 
+def _rare(span: Floats) -> Mask:
+    """Return vectors with few ones, begun at the rows of the highest leverage and cut at half of their largest entry."""
+    leverage = np.square(span).sum(axis=1)
+    high = span[np.argsort(-leverage, kind="stable")[:RARE_ROWS]]
+    weights = high[:RARE_STARTS].T
+    for _ in range(REFINED):
+        solved = high @ weights
+        weights = high.T @ _once(solved > solved.max(axis=0, initial=0.0) / 2).astype(np.float64)
+    ones = high @ weights > 0.5
+    inside, total = np.square(high.T @ ones).sum(axis=0), ones.sum(axis=0)
+    best = _first(1 - inside / np.maximum(total, 1), 2 * MOST_OTHERS)
+    return np.asarray(span @ weights[:, best] > 0.5)
+
+
 def _splits(span: Floats) -> Mask:
     """Return each direction of the span cut at its quartiles: where to begin where patterns are too many to try them all."""
     cuts = np.quantile(span[:, 1:], [0.25, 0.5, 0.75], axis=0)
@@ -149,11 +160,21 @@ def _refine(span: Floats, vectors: Mask, times: int = REFINED) -> tuple[Mask, Fl
     return vectors, np.maximum(total - inside, 0.0) / spread
 
 
+def _first(missed: Floats, others: int) -> NDArray[np.intp]:
+    """Return the places of exact vectors, and of so many others, the best first."""
+    order = np.argsort(missed, kind="stable")
+    return order[: min(int((missed < EXACT).sum()), MOST_EXACT) + others]
+
+
 def _distinct(vectors: Mask) -> Mask:
     """Return each vector once, the same with zeros and ones exchanged counted as one; without those that are all but constant."""
     vectors = vectors ^ vectors[:1]
     ones = vectors.sum(axis=0)
-    vectors = vectors[:, (ones >= FEWEST) & (len(vectors) - ones >= FEWEST)]
+    return _once(vectors[:, (ones >= FEWEST) & (len(vectors) - ones >= FEWEST)])
+
+
+def _once(vectors: Mask) -> Mask:
+    """Return each vector once."""
     packed = np.packbits(vectors, axis=0)
     _, first = np.unique(packed, axis=1, return_index=True)
     return vectors[:, np.sort(first)]
