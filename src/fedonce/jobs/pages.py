@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from fedonce.assess.attacked import FIRST, Attacked
 from fedonce.assess.attacks.base import VERDICTS
-from fedonce.assess.leakage import NEVER_SAFE, Leakage
+from fedonce.assess.leakage import NEVER_SAFE, REMEDIES, Leakage
 from fedonce.errors import FedOnceWarning, InputError
 from fedonce.party import Guest, Host
 from fedonce.report import page
+from fedonce.report.page import REPORT as REPORT
 
-REPORT = "report.html"  # in a model's folder
 CLEARLY = 2.0  # standard errors by which a gain is told from none
 
 
@@ -48,14 +49,19 @@ def write_report(folder: Path, text: str) -> Path | None:
         return None
 
 
-def guest_page(party: Guest, leaving: Mapping[str, Any], found: Leakage, chosen: str | None) -> str:
+def guest_page(
+    party: Guest, leaving: Mapping[str, Any], found: Leakage, chosen: str | None, attacked: Attacked | None
+) -> str:
     """Return what a guest has learnt, what leaves, and what attacks read in it."""
     order = sorted(found.columns, key=lambda each: (VERDICTS.index(each.verdict), -each.gain))
     ledger = None if party.purse is None else party.purse.ledger
     return page.render(
         "jobs/guest.html.jinja",
         party=party,
-        leaving={name: value for name, value in leaving.items() if name not in ("file", "model folder")},
+        about={name: leaving[name] for name in FIRST if name in leaving},
+        leaving={name: value for name, value in leaving.items() if name not in (*FIRST, "model folder")},
+        attacked=attacked,
+        remedies=REMEDIES,
         columns=order,
         found=found,
         chosen=chosen,
