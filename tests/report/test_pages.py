@@ -134,7 +134,7 @@ def test_what_a_run_s_page_says(pages):
     assert "readable" in pages["guest"]
     headings = {name: re.findall(r"<h2>(.*?)</h2>", page) for name, page in pages.items()}
     # The verdict first: what can be read, of which columns, before what the message says of itself.
-    assert headings["guest"][0] == "What can be read in it"
+    assert headings["guest"][0] == "What these attacks read"
     assert pages["guest"].index("of 3 columns") < pages["guest"].index("<h2>What leaves your premises</h2>")
     assert re.search(r"readable</span>: \d of 3 columns", pages["guest"])
     assert re.search(r"readable</span>: \d of 3 columns", pages["leakage"])
