@@ -40,17 +40,23 @@ def test_verdicts_are_counted_in_a_line(message):
     made = Attacked.of(message, READ, "quick", just_made=True)
     assert made.read == (
         "2 of 5 columns readable (1 of them without knowing a row); 1 partly; 1 not by these attacks; 1 not tried; "
-        "by quick attacks"
+        f"by quick attacks, on {made.made}"
     )
-    assert made.made == made.on
     later = Attacked.of(message, READ, ("order", "known rows"))
-    assert later.read.endswith("by the attacks order, known rows")
+    assert "by the attacks order, known rows, on 20" in later.read
     assert later.lines()["made"] == UNKNOWN["made"]
 
 
 def test_nothing_that_was_not_tried_is_said_to_be_attacked(message):
     made = Attacked.of(message, Leakage((), names=tuple("ab")), "quick", just_made=True)
     assert made.lines() == {"attacks read": UNKNOWN["attacks read"], "made": f"{made.made}, by its report"}
+
+
+def test_beside_a_model_with_a_budget_no_figures_are_kept(message):
+    kept = Attacked.of(message, READ, "quick", just_made=True).without_figures()
+    assert "columns" not in kept.as_text()
+    assert kept.lines()["attacks read"].startswith("attacked, and no figures are kept")
+    assert Attacked.of(message, Leakage(()), "quick").without_figures().lines() == UNKNOWN
 
 
 def test_a_report_counts_for_its_own_message_alone(message, tmp_path):
@@ -73,7 +79,7 @@ def test_a_report_counts_for_its_own_message_alone(message, tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", "null", "{}", "[" * 10**5, json.dumps({"checksum": 1, "read": "", "on": "", "made": ""})],
+    ["", "{", "[]", "null", "{}", "[" * 10**5, json.dumps({"checksum": 1, "read": "", "made": ""})],
     ids=["none", "cut", "list", "null", "empty", "deep", "number"],
 )
 def test_a_page_that_is_no_report_is_none(content, tmp_path):

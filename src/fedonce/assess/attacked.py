@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,6 +19,7 @@ from fedonce.system.disk import read_file
 META = "fedonce-attacked"  # the name of the page's meta element
 FIRST = ("file", "checksum", "made", "run", "rows", "protection", "attacks read")  # what names a message on its page
 NOT_ATTACKED = "not attacked yet: run `fedonce leakage` on it"
+NOT_KEPT = "attacked, and no figures are kept beside a model with a privacy budget: run `fedonce leakage` again"
 NO_DATE = "not known: a message has no date, and no report here says it"
 UNKNOWN = {"attacks read": NOT_ATTACKED, "made": NO_DATE}
 PAGE_LIMIT = 2**26  # bytes of a page
@@ -33,16 +34,13 @@ class Attacked:
     checksum : str
         The message's.
     read : str
-        What attacks read, in a line; empty: none was tried.
-    on : str
-        When the attacks were tried.
+        What attacks read, and when, in a line; empty: none was tried.
     made : str
         When the message was made; empty: only the report of its making says so.
     """
 
     checksum: str
     read: str
-    on: str
     made: str = ""
 
     @classmethod
@@ -51,7 +49,12 @@ class Attacked:
     ) -> Attacked:
         """Return it of a message that was attacked just now."""
         now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return cls(message.checksum, _in_a_line(found, attacks), now, now if just_made else "")
+        read = _in_a_line(found, attacks)
+        return cls(message.checksum, f"{read}, on {now}" if read else "", now if just_made else "")
+
+    def without_figures(self) -> Attacked:
+        """Return it for a page beside a model with a privacy budget, which covers no figures of rows."""
+        return replace(self, read=NOT_KEPT if self.read else "")
 
     @classmethod
     def from_page(cls, path: Path) -> Attacked | None:
@@ -71,8 +74,8 @@ class Attacked:
 
     def lines(self) -> dict[str, str]:
         """Return it as two lines for somebody who approves the message."""
-        read = f"{self.read}, on {self.on}" if self.read else NOT_ATTACKED
-        return {"attacks read": read, "made": f"{self.made}, by its report" if self.made else NO_DATE}
+        made = f"{self.made}, by its report" if self.made else NO_DATE
+        return {"attacks read": self.read or NOT_ATTACKED, "made": made}
 
 
 def known_of(checksum: str, path: Path, report: str | Path | None) -> dict[str, str]:

@@ -55,10 +55,14 @@ def guest_page(
     """Return what a guest has learnt, what leaves, and what attacks read in it."""
     order = sorted(found.columns, key=lambda each: (VERDICTS.index(each.verdict), -each.gain))
     ledger = None if party.purse is None else party.purse.ledger
+    if ledger is not None and attacked is not None:
+        attacked = attacked.without_figures()
+    about = dict(leaving) | {"file": Path(leaving["file"]).name} | ({} if attacked is None else attacked.lines())
+    about = {name: about[name] for name in FIRST}
     return page.render(
         "jobs/guest.html.jinja",
         party=party,
-        about={name: leaving[name] for name in FIRST if name in leaving},
+        about=about,
         leaving={name: value for name, value in leaving.items() if name not in (*FIRST, "model folder")},
         attacked=attacked,
         remedies=REMEDIES,
