@@ -9,7 +9,7 @@ import pytest
 
 from fedonce import Guest, MessageError, Representation
 from fedonce.assess.attacked import UNKNOWN
-from fedonce.assess.inspection import inspect, protected_by, rows_alike
+from fedonce.assess.inspection import inspect, protected_by
 from fedonce.data.preparation import Public
 from fedonce.data.table import Table
 from fedonce.jobs.settings import purse
@@ -97,21 +97,6 @@ def test_how_many_rows_share_their_values_is_told(tmp_path):
     assert inspect(nobody.represent(rows[:0]).to_file(tmp_path / "none"))["different rows of values"] == "no rows"
 
 
-@pytest.mark.parametrize(
-    ("values", "counts"),
-    [
-        ([[1, 2], [1, 2], [2, 1], [2, 1], [2, 1]], [2, 3]),
-        ([[0, -0.0], [-0.0, 0], [0, 0]], [3]),
-        ([[1, 2], [2, 1], [1, 1], [2, 2]], [1, 1, 1, 1]),
-        ([[3]], [1]),
-        ([], []),
-    ],
-)
-def test_how_many_rows_are_alike(values, counts):
-    found = rows_alike(np.array(values, np.float32).reshape(len(values), -1 if values else 2))
-    assert sorted(found.tolist()) == counts
-
-
 def test_layers_and_messages_that_are_to_be_read_are_told(tmp_path):
     rows = np.random.default_rng(0).standard_normal((400, 5)).astype(np.float32)
     layered = inspect(Guest("shop", Cells(cells=8, least=5, layers=2), 3).learn(rows).to_file(tmp_path / "m"))
@@ -131,7 +116,9 @@ def test_a_protection_that_a_message_does_not_keep_is_not_believed(tmp_path):
     rows = np.random.default_rng(0).normal(size=(60, 3))
     lying = replace(Guest("shop", "pca", 2).learn(rows), note="protect cells:999")
     told = inspect(lying.to_file(tmp_path / "m"))["protection"]
-    assert "(as the guest states it). NOT SO IN THIS FILE: the rarest is of 1 " in told
+    assert (
+        "(as the guest states it); IN THIS FILE THE RAREST IS THAT OF 1 ROW, as it may be in a message for pre" in told
+    )
 
 
 def test_a_protection_is_named(tmp_path):
@@ -139,7 +126,7 @@ def test_a_protection_is_named(tmp_path):
     told = inspect(Guest("shop", protect="cells:30").learn(rows).to_file(tmp_path / "m"))
     assert told["learner"] == "cells (protect cells:30)"
     assert told["protection"].startswith(
-        "cells:30: numbers in an order by chance, each of 30 rows of the training or more"
+        "cells:30: numbers in random order, each that of 30 training rows or more (as the guest states it); in this file"
     )
     assert told["protection"].endswith("; no guarantee")
     plain = Guest("shop", "pca", 2).learn(rows)

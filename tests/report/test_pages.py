@@ -135,8 +135,8 @@ def test_what_a_run_s_page_says(pages):
     assert "The learner &#39;auto&#39; chose &#39;pca&#39; for this table." in pages["guest"]
     assert "readable" in pages["guest"]
     headings = {name: re.findall(r"<h2>(.*?)</h2>", page) for name, page in pages.items()}
-    # The verdict first: what can be read, of which columns, before what the message says of itself.
-    assert headings["guest"][0] == "What these attacks read"
+    # The verdict first: what attacks read, of which columns, before what the message says of itself.
+    assert headings["guest"][0] == "What these attacks read in it"
     assert pages["guest"].index("of 3 columns") < pages["guest"].index("<h2>What leaves your premises</h2>")
     assert re.search(r"readable</span>: \d of 3 columns", pages["guest"])
     assert re.search(r"readable</span>: \d of 3 columns", pages["leakage"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from fedonce.messages import hints as hints_file
 from fedonce.messages.codecs import Coded
 from fedonce.messages.hints import Hints, stated_in_words
 from fedonce.messages.keys import PrivateKey, PublicKey, signed_by, unseal
+from fedonce.messages.message_checks import rows_alike
 from fedonce.messages.representation import DIM_LIMIT, Representation
 from fedonce.privacy.accountants import epsilon
 from fedonce.privacy.ledger import describe, from_text
@@ -32,7 +32,6 @@ FORMS = {
 }
 STATED = "(as the guest states it)"
 MOST_DELTA = 1e-3  # at which a budget is priced where a message has few rows
-MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # of splitmix64: every bit changes half of all others
 
 
 def inspect(
@@ -279,16 +278,16 @@ def _budget(message: Representation) -> str:
 
 
 def _cells(message: Representation) -> str:
-    """Return which protection a message states; how many rows share a number can be counted in it."""
+    """Return which protection a message states, and how many rows share the rarest number of this one, which is counted."""
     found = protection_in(message.note)
     if not found:
         return ""
     stated = int(found.removeprefix("cells:"))
     here = int(rows_alike(message.values).min()) if len(message.values) else 0
-    fewer = (
-        f". NOT SO IN THIS FILE: the rarest is of {here:,} (rows for predictions may be fewer)" if here < stated else ""
-    )
-    return f"{found}: numbers in an order by chance, each of {stated:,} rows of the training or more {STATED}{fewer}"
+    rarest = f"in this file the rarest is that of {here:,} row{'' if here == 1 else 's'}"
+    if here < stated:
+        rarest = f"{rarest.upper()}, as it may be in a message for predictions and not in one for the training"
+    return f"{found}: numbers in random order, each that of {stated:,} training rows or more {STATED}; {rarest}"
 
 
 def _shared(values: NDArray[np.float32]) -> str:
@@ -298,22 +297,6 @@ def _shared(values: NDArray[np.float32]) -> str:
     alone = int((counts == 1).sum())
     rarest = f"{alone:,} rows share theirs with no other" if alone else f"each is that of {fewest:,} rows or more"
     return f"{len(counts):,}; {rarest}"
-
-
-def rows_alike(values: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Return how many rows have the same values, for each of the different ones.
-
-    Rows are compared by hashes of 64 bits whose key is drawn afresh: whoever made the values cannot make hashes alike.
-    """
-    hashed = np.zeros(len(values), np.uint64)
-    for column in values.T:
-        bits = (column + np.float32(0)).view(np.uint32)  # of minus zero, which equals zero, those of zero
-        hashed += bits + np.uint64(secrets.randbits(64))
-        for shift, factor in MIXING:
-            hashed ^= hashed >> np.uint64(shift)
-            hashed *= np.uint64(factor)
-        hashed ^= hashed >> np.uint64(31)
-    return np.unique(hashed, return_counts=True)[1]
 
 
 def _spent(message: Representation) -> str:

@@ -1,4 +1,4 @@
-"""What a run came to, as a page: what a guest sends and what can be read in it, and what a training was worth.
+"""What a run came to, as a page: what a guest sends and what attacks read in it, and what a training was worth.
 
 Pages hold names of columns and parties, sizes and scores; no row and no id. They stay on your premises, for their owner alone.
 """
@@ -19,6 +19,7 @@ from fedonce.party import Guest, Host
 from fedonce.report import page
 from fedonce.report.page import REPORT as REPORT
 
+FIGURES_OF_ROWS = ("different rows of values",)  # of a message, which lie beside no model with a privacy budget
 CLEARLY = 2.0  # standard errors by which a gain is told from none
 
 
@@ -59,11 +60,12 @@ def guest_page(
         attacked = attacked.without_figures()
     about = dict(leaving) | {"file": Path(leaving["file"]).name} | ({} if attacked is None else attacked.lines())
     about = {name: about[name] for name in FIRST}
+    left_out = {*FIRST, "model folder", *(() if ledger is None else FIGURES_OF_ROWS)}
     return page.render(
         "jobs/guest.html.jinja",
         party=party,
         about=about,
-        leaving={name: value for name, value in leaving.items() if name not in (*FIRST, "model folder")},
+        leaving={name: value for name, value in leaving.items() if name not in left_out},
         attacked=attacked,
         remedies=REMEDIES,
         columns=order,

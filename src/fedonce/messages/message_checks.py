@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ LEAST_HINTED, MOST_HINTED = (
     0.01,
     20.0,
 )  # with which a label can be; beyond, 52 random bits are too coarse for another class
+MIXING = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))  # of splitmix64: every bit changes half of all others
 
 
 def check_memory(n: int, d: int, limit: int | None, fail: Failure, encoding: type[Codec] = Codec) -> None:
@@ -138,3 +140,19 @@ def check_ids(ids: NDArray[Any] | None, naming: str, m: int, n: int, fail: Failu
         )
     if naming != "plain" and ids.shape[1] != 8:
         raise fail(f"its hashes have {ids.shape[1]} bytes instead of 8")
+
+
+def rows_alike(values: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Return how many rows have the same values, for each of the different ones.
+
+    Rows are compared by hashes of 64 bits with a new key each time, so that nobody can make values whose hashes are equal.
+    """
+    hashed = np.zeros(len(values), np.uint64)
+    for column in values.T:
+        bits = (column + np.float32(0)).view(np.uint32)  # of minus zero, which equals zero, those of zero
+        hashed += bits + np.uint64(secrets.randbits(64))
+        for shift, factor in MIXING:
+            hashed ^= hashed >> np.uint64(shift)
+            hashed *= np.uint64(factor)
+        hashed ^= hashed >> np.uint64(31)
+    return np.unique(hashed, return_counts=True)[1]
