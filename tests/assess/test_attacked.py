@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from fedonce import Guest
-from fedonce.assess.attacked import META, UNKNOWN, Attacked, known_of
+from fedonce.assess.attacked import META, REPORT, UNKNOWN, Attacked, known_of
 from fedonce.assess.attacks import Finding
 from fedonce.assess.leakage import Leakage
 from fedonce.errors import InputError
-from fedonce.report.page import REPORT
 
 
 @pytest.fixture(scope="module")

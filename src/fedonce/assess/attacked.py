@@ -8,14 +8,16 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fedonce.assess.attacks.base import NOT_FOUND, PARTLY, READABLE
-from fedonce.assess.leakage import Leakage
 from fedonce.errors import InputError
 from fedonce.messages.representation import Representation
-from fedonce.report.page import REPORT
 from fedonce.system.disk import read_file
 
+if TYPE_CHECKING:  # what attacks is slow to import, and a message is inspected without it
+    from fedonce.assess.leakage import Leakage
+
+REPORT = "report.html"  # in a model's folder
 META = "fedonce-attacked"  # the name of the page's meta element
 FIRST = ("file", "checksum", "made", "run", "rows", "protection", "attacks read")  # what names a message on its page
 NOT_ATTACKED = "not attacked yet: run `fedonce leakage` on it"
@@ -94,6 +96,8 @@ def known_of(checksum: str, path: Path, report: str | Path | None) -> dict[str, 
 
 
 def _in_a_line(found: Leakage, attacks: str | Sequence[object]) -> str:
+    from fedonce.assess.attacks.base import NOT_FOUND, PARTLY, READABLE  # here, for the same reason
+
     if not found.findings:
         return ""
     by_verdict = {verdict: found.with_verdict(verdict) for verdict in (READABLE, PARTLY, NOT_FOUND)}

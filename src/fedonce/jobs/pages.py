@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from fedonce.assess.attacked import FIRST, Attacked
+from fedonce.assess.attacked import REPORT as REPORT
 from fedonce.assess.attacks.base import VERDICTS
 from fedonce.assess.leakage import NEVER_SAFE, REMEDIES, Leakage
 from fedonce.errors import FedOnceWarning, InputError
 from fedonce.party import Guest, Host
 from fedonce.report import page
-from fedonce.report.page import REPORT as REPORT
 
 FIGURES_OF_ROWS = ("different rows of values",)  # of a message, which lie beside no model with a privacy budget
 CLEARLY = 2.0  # standard errors by which a gain is told from none

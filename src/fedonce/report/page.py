@@ -13,7 +13,6 @@ from fedonce import __version__
 from fedonce.system.disk import write_file
 
 PACKAGE = Path(__file__).parents[1]
-REPORT = "report.html"  # in a model's folder
 
 
 def render(template: str, **values: Any) -> str:
