@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import re
 import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fedonce import Guest, Hinting, MessageError, Representation
+from fedonce import Guest, MessageError, Representation
+from fedonce.assess.attacked import UNKNOWN
 from fedonce.assess.inspection import inspect, protected_by
 from fedonce.data.preparation import Public
 from fedonce.data.table import Table
@@ -14,7 +16,7 @@ from fedonce.jobs.settings import purse
 from fedonce.learners import PCA, Cells
 from fedonce.messages import keys as crypto
 from fedonce.messages.envelope import SEALED
-from fedonce.party.hinting import publish
+from fedonce.party.hinting import Hinting, publish
 from fedonce.privacy.budget import calibrate
 from fedonce.rows import alignment
 from fedonce.rows.ids import Naming, fingerprint
@@ -47,8 +49,8 @@ def test_a_local_epsilon_is_told(table, tmp_path):
     public = Public(bounds=(-9, 9))
     guest = Guest("shop", dim=2, naming=Naming("keyed", SECRET), local_epsilon=1.5, public=public)
     told = inspect(guest.learn(table).to_file(tmp_path / "m.fedonce"))
-    assert told["local epsilon"].startswith("1.5 per row, pure, by subset selection")
-    assert told["noise"] == "none"
+    assert told["protection"] == "epsilon 1.5 per row, pure, by subset selection (as the guest states it)"
+    assert "guarantee" not in str(told)  # nothing says beside it that there is none
 
 
 def test_everything_that_leaves_is_told(message, tmp_path):
@@ -56,6 +58,8 @@ def test_everything_that_leaves_is_told(message, tmp_path):
     told = inspect(path)
     assert told == {
         "file": str(path),
+        "protection": "nothing",
+        **UNKNOWN,
         "bytes": path.stat().st_size,
         "payload bytes": message.payload_bytes,
         "bytes per row": float(f"{message.payload_bytes / len(message.values):.3g}"),
@@ -68,12 +72,7 @@ def test_everything_that_leaves_is_told(message, tmp_path):
         "bits per value": f"8, coded: {message.payload_bytes / 15:.2g} on average",
         "different rows of values": f"{len(message.values)}; {len(message.values)} rows share theirs with no other",
         "learner": "pca",
-        "protection": "none stated",
-        "readable": "no column is sent as it is (as the guest states it); what attacks read is told by `fedonce leakage`",
         "model": message.model,
-        "noise": "none",
-        "local epsilon": "none",
-        "privacy spent": "none stated: no privacy guarantee",
         "hints": "none",
         "ids": f"keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret {fingerprint(SECRET)}; normalised: trim",
         "rows digest": message.rows,
@@ -102,15 +101,15 @@ def test_layers_and_messages_that_are_to_be_read_are_told(tmp_path):
     rows = np.random.default_rng(0).standard_normal((400, 5)).astype(np.float32)
     layered = inspect(Guest("shop", Cells(cells=8, least=5, layers=2), 3).learn(rows).to_file(tmp_path / "m"))
     assert layered["layers"] == "2, which add up to the values"
-    assert layered["readable"].startswith("no column is sent as it is")
+    assert layered["protection"] == "nothing"
     read = Guest("shop", "quantiles", 3).learn(rows)
     told = inspect(read.to_file(tmp_path / "m"))
-    assert told["readable"] == "YES, BY DESIGN: quantiles sends the columns themselves in bins"
+    assert told["protection"] == "nothing; quantiles sends the columns themselves, in bins, BY DESIGN"
     assert told["bytes per row"] == pytest.approx(read.payload_bytes / 400, rel=0.01)
     assert "layers" not in told
     blurred = inspect(Guest("shop", "quantiles", 3, noise=0.1).learn(rows).to_file(tmp_path / "m"))
-    assert "BY DESIGN" in blurred["readable"]
-    assert "blurred by the noise" in blurred["readable"]
+    assert blurred["protection"].startswith("noise of 0.1 on every value")
+    assert blurred["protection"].endswith("no guarantee; quantiles sends the columns themselves, in bins, BY DESIGN")
 
 
 def test_a_protection_that_a_message_does_not_keep_is_not_believed(tmp_path):
@@ -130,7 +129,7 @@ def test_a_protection_is_named(tmp_path):
     assert told["learner"] == "cells (protect cells:30 (training rows))"
     fewest = np.bincount(message.values[:, 0].astype(int)).min()
     promised = "cells:30: numbers in random order, each that of 30 training rows or more (as the guest states it); "
-    assert told["protection"] == f"{promised}in this file the rarest is that of {fewest} rows"
+    assert told["protection"] == f"{promised}in this file the rarest is that of {fewest} rows; no guarantee"
     assert protected_by(message)["protect"] == "cells:30"
     alone = inspect(guest.represent(rows[:1]).to_file(tmp_path / "m"))["protection"]
     assert alone.startswith(f"{promised}IN THIS FILE THE RAREST IS THAT OF 1 ROW")
@@ -158,16 +157,37 @@ def test_rows_in_an_agreed_order(table, tmp_path):
     assert told["ids"] == "none: rows are in an agreed order"
 
 
-def test_noise_and_privacy_are_told(table, tmp_path):
-    own = replace(table, ids=None)
-    path = Guest("shop", "pca", noise=0.5).learn(own).to_file(tmp_path / "noisy")
-    assert inspect(path)["noise"] == "0.5 on every value, rows clipped to norm 1 (as the guest states it)"
+def test_noise_is_told_and_is_no_guarantee(table, tmp_path):
+    path = Guest("shop", "pca", noise=0.5).learn(replace(table, ids=None)).to_file(tmp_path / "noisy")
+    protection = "noise of 0.5 on every value, rows clipped to norm 1 (as the guest states it); no guarantee"
+    assert inspect(path)["protection"] == protection
+
+
+@pytest.fixture(scope="module")
+def budgeted(table):
+    """A message of a guest that learnt with epsilon 2 at the delta that is the default for its rows."""
     tasks = [replace(task, party="shop") for task in PCA().private_tasks(40, 1.0, False)]
-    plan = calibrate(tasks, 1.0, 1e-3)
+    plan = calibrate(tasks, 2.0, 1e-3)
     guest = Guest("shop", "pca", 3, purse=purse(plan, "shop"), public=Public((-99, 99)))
-    told = inspect(guest.learn(own).to_file(tmp_path / "private"))["privacy spent"]
-    assert "noise" in told
-    assert "as the guest states it" in told
+    return guest.learn(replace(table, ids=None))
+
+
+def test_a_budget_is_priced_and_does_not_protect_the_message(budgeted, tmp_path):
+    told = inspect(budgeted.to_file(tmp_path / "private"))
+    words = r"nothing; the guest's model, not this message, was learnt with epsilon ([\d.]+), delta 0.001 "
+    said = re.fullmatch(words + r"\(as the guest states it\)", told["protection"])
+    assert float(said[1]) == pytest.approx(2.0, rel=0.01)
+    assert "PCA: mean: noise" in told["privacy spent"]
+
+
+def test_a_nominal_epsilon_is_no_guarantee(budgeted, tmp_path):
+    spent = budgeted.spent.replace('"PCA: mean"', '"PCA: mean","nominal":true')
+    told = inspect(replace(budgeted, spent=spent).to_file(tmp_path / "nominal"))
+    assert "nominal and no guarantee" in told["protection"]
+    free = inspect(
+        replace(budgeted, spent='[{"what":"clipping alone","noise":0,"times":1}]').to_file(tmp_path / "free")
+    )
+    assert "learnt with epsilon inf" in free["protection"]
 
 
 def test_signatures(message, keys, tmp_path):
@@ -269,7 +289,7 @@ def test_hints_say_how_truly_they_tell_and_what_everybody_sees(tmp_path):
 def test_hints_that_travel_as_they_are_say_so(tmp_path):
     told = inspect(hints_at(np.arange(40) % 2, np.inf).to_file(tmp_path / "h.fedonce"))
     assert told["label epsilon"] == "none: THE LABEL TRAVELS AS IT IS"
-    assert (told["keep probability"], told["base rates"]) == ("1: every class is told truly", "VISIBLE: about 0.5, 0.5")
+    assert (told["keep probability"], told["base rates"]) == ("1: every class is the true one", "VISIBLE: about 0.5, 0.5")
     assert told["who learns what"].endswith("an answer that is true")
 
 
@@ -299,4 +319,4 @@ def test_a_message_made_with_hints_says_so(message, tmp_path):
     assert inspect(replace(message, hints="2.0 repaid").to_file(path))["hints"].startswith(
         "made with hints at 'repaid', label epsilon 2 "
     )
-    assert "'last year', as it is" in inspect(replace(message, hints="inf last year").to_file(path))["hints"]
+    assert ", as it is" in inspect(replace(message, hints="inf last year").to_file(path))["hints"]

@@ -82,6 +82,29 @@ def test_the_kind_of_file_does_not_matter(fresh):
     assert (fresh / "second" / MESSAGE).read_bytes() == (fresh / "shop" / MESSAGE).read_bytes()
 
 
+def test_inspect_finds_what_attacks_read_by_the_message_s_checksum(fresh):
+    said = told(fresh, f"{FIT_SHOP} --replace")
+    shown = told_of(fresh, f"shop/{MESSAGE}")
+    assert list(shown)[:4] == ["file", "protection", "attacks read", "made"]
+    assert re.match(r"\d of 3 columns readable", shown["attacks read"])
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", shown["made"])
+    assert {name: said[name] for name in ("attacks read", "made")} == {
+        name: shown[name] for name in ("attacks read", "made")
+    }
+    shutil.copy(fresh / "shop" / MESSAGE, fresh / "posted.fedonce")
+    assert told_of(fresh, "posted.fedonce")["attacks read"].startswith("not attacked yet")
+    assert told_of(fresh, "posted.fedonce --report shop/report.html")["attacks read"] == shown["attacks read"]
+    done(fresh, f"{FIT_SHOP} --replace --seed 1 --no-attack --dim 1")
+    assert told_of(fresh, f"shop/{MESSAGE}")["attacks read"].startswith("not attacked yet")
+    assert told_of(fresh, f"shop/{MESSAGE}")["made"].endswith("by its report")
+    failed(fresh, 3, ("about another message", "(--report)"), "inspect posted.fedonce --report shop/report.html")
+    failed(fresh, 3, "shop.csv is no report", "inspect posted.fedonce --report shop.csv")
+    done(fresh, "leakage posted.fedonce --table shop.csv --id who --secret secret --attacks quick --html page.html")
+    later = told_of(fresh, "posted.fedonce --report page.html")
+    assert re.match(r"\d of 3 columns readable.*; by quick attacks, on 20", later["attacks read"])
+    assert later["made"].startswith("not known")
+
+
 def test_represent_gives_the_rows_of_the_fit(fresh):
     said = told(fresh, "guest represent shop.parquet --model shop --secret secret --out again.fedonce")
     assert (fresh / "again.fedonce").read_bytes() == (fresh / "shop" / MESSAGE).read_bytes()
@@ -143,7 +166,9 @@ def test_inspect_prints_lines(office):
         "bits per value",
         "bytes",
         "learner",
-        "privacy spent",
+        "protection",
+        "attacks read",
+        "made",
         "checksum",
         "signature",
         "ids",
@@ -173,7 +198,7 @@ def test_help_is_in_groups(office, monkeypatch, line):
     shown = done(office, f"{line} --help")
     for group in ("Messages", "Ids and rows", "Table", "Training", "Privacy", "Output"):
         assert f"\n{group}\n" in shown
-    assert "what is public: bounds, categories, labels." in shown
+    assert "what is public:" in shown
 
 
 def test_how_rows_are_named_must_be_said(fresh):
@@ -278,7 +303,7 @@ def test_rows_of_an_alignment(fresh):
         ("--delta 0.1", 3, "Give delta (--delta) with a budget (--epsilon)"),
         ("--plan none.json", 3, "plan none.json cannot be read"),
         ("--public none.toml --epsilon 1", 3, "none.toml cannot be read"),
-        ("--public public.toml", 3, "no privacy budget that public knowledge (--public) could serve"),
+        ("--public public.toml", 3, "that public knowledge (--public) could serve"),
     ],
 )
 def test_options_that_cannot_be(office, tmp_path, options, code, said):
@@ -343,7 +368,7 @@ def test_represent_needs_a_guests_model(fresh):
 
 def test_a_budget_of_its_own(fresh):
     said = told(fresh, f"{FIT_SHOP} --replace --epsilon 3 --public public.toml --learner pca")
-    assert "noise" in said["privacy spent"]
+    assert "not this message, was learnt with epsilon 3, delta" in said["protection"]
     assert Representation.from_file(fresh / "shop" / MESSAGE).spent is not None
     said = told(fresh, "guest represent shop.csv --model shop --secret secret --out again.fedonce")
     assert "noise" in said["privacy spent"]
@@ -355,7 +380,7 @@ def test_settings_of_the_learner(fresh):
     assert int(shared["different rows of values"].split(";")[0]) <= 4
     assert Guest.load(fresh / "shop").learner.least == 25
     read = told(fresh, f"{line} --learner auto --learner-option readable=true")
-    assert read["readable"] == "YES, BY DESIGN: quantiles sends the columns themselves in bins"
+    assert "quantiles sends the columns themselves, in bins, BY DESIGN" in read["protection"]
     failed(fresh, 3, ("no setting 'leest'",), f"{line} --learner cells --learner-option leest=2")
     failed(fresh, 3, ("--learner-option must be like least=50",), f"{line} --learner cells --learner-option least")
 

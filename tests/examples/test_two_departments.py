@@ -157,17 +157,18 @@ SHOWN = [
     if line not in ("", "...") and not line.startswith("post/")
 ]
 KEYS = re.compile(r"\b(?:[0-9a-f]{4}(?:-[0-9a-f]{4}){4}|[0-9a-f]{16})\b")
+DATE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 FIGURE = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def form(line: str) -> str:
     """Return a line without its figures, keys and spaces, and without a verdict, which may lie at an edge."""
-    words = " ".join(FIGURE.sub("#", KEYS.sub("KEY", line)).split())
+    words = " ".join(FIGURE.sub("#", DATE.sub("DATE", KEYS.sub("KEY", line))).split())
     return re.sub(r"\b(readable|partly)\b(?= [#R])", "VERDICT", words)
 
 
 def figures(line: str) -> list[float]:
-    return [float(figure.replace(",", "")) for figure in FIGURE.findall(KEYS.sub("KEY", line))]
+    return [float(figure.replace(",", "")) for figure in FIGURE.findall(DATE.sub("DATE", KEYS.sub("KEY", line)))]
 
 
 def told(line: str, printed: list[str]) -> bool:
@@ -175,6 +176,8 @@ def told(line: str, printed: list[str]) -> bool:
     whole = line.removesuffix(" ...")
     if whole.startswith("warning: Anyone who also knows 75 %"):
         return True  # given or not, as `pays_by` falls, which lies at an edge
+    if whole.startswith("attacks read"):
+        return form(whole) in map(form, printed)  # `pays_by` counts here, too
     # How many rows fall on the same steps hangs on the last digits of weights, in which processors differ.
     most = 0.2 if whole.startswith("different rows of values") else 0.05
     for other in printed:

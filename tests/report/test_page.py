@@ -43,3 +43,10 @@ def test_names_are_escaped_and_nothing_may_lack(tmp_path):
     written = page.write(tmp_path / "x" / "y" / "page.html", "é", private=True)
     assert written.read_bytes() == "é".encode()
     assert written.stat().st_mode & 0o077 == 0
+
+
+def test_parameters_in_brackets_become_options():
+    text = "Send fewer values (dim), or let more rows share one (protect=cells:100), bytes (bytes_per_row), not (this)."
+    assert page.as_options(text, ("dim", "protect", "bytes_per_row")) == (
+        "Send fewer values (--dim), or let more rows share one (--protect cells:100), bytes (--bytes-per-row), not (this)."
+    )

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from fedonce.assess import audit_report
+from fedonce.assess.attacked import Attacked
 from fedonce.assess.audit import Bits, Checked, Measured, Membership, OneRun
 from fedonce.demo import digits
 from fedonce.demo import page as demo_page
@@ -27,6 +28,7 @@ from fedonce.jobs import (
     RowNames,
     TableSource,
 )
+from fedonce.messages.representation import Representation
 from tests.report.looking import BROWSER, WIDTHS, check_parts, seen
 
 N = 160
@@ -172,3 +174,18 @@ def test_what_the_demonstration_s_page_says(pages, demonstration):
     for heading in ("What each party sees", "What was sent", "What it was worth", "What leaks"):
         assert f"<h2>{heading}" in page
     assert "does not mean safe" in page
+
+
+def test_pages_to_sign_name_their_message_and_the_options_that_help(pages, office):
+    sent = Representation.from_file(office / "shop" / "representation.fedonce")
+    for name, path in (("guest", office / "shop" / "report.html"), ("leakage", office / "leakage.html")):
+        known = Attacked.from_page(path)
+        assert known.checksum == sent.checksum
+        for shown in ("representation.fedonce", sent.checksum, *known.read.split("; ")[:1], f"{N:,}", "(--drop)"):
+            assert shown in pages[name]
+        assert "(drop)" not in pages[name]
+    made = Attacked.from_page(office / "shop" / "report.html").made
+    assert made in pages["leakage"]  # by the report of the making, which lies beside the message
+    beside_a_budget = Attacked.from_page(office / "private" / "report.html")
+    assert "columns" not in beside_a_budget.read
+    assert "learnt with epsilon 4, delta" in pages["guest with a budget"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedonce.errors import MessageError
+from fedonce.assess.attacked import UNKNOWN, known_of
+from fedonce.errors import MessageError, MissingPackageError
 from fedonce.learners.names import LEARNERS, protection_in
 from fedonce.messages import envelope
 from fedonce.messages import hints as hints_file
@@ -19,6 +20,7 @@ from fedonce.messages.hints import Hints, stated_in_words
 from fedonce.messages.keys import PrivateKey, PublicKey, signed_by, unseal
 from fedonce.messages.message_checks import rows_alike
 from fedonce.messages.representation import DIM_LIMIT, Representation
+from fedonce.privacy.accountants import epsilon
 from fedonce.privacy.ledger import describe, from_text
 from fedonce.rows import alignment
 
@@ -29,10 +31,20 @@ FORMS = {
     "keyed": "keyed hashes (HMAC-SHA-256, 8 bytes), fingerprint of the secret",
 }
 STATED = "(as the guest states it)"
+MOST_DELTA = 1e-3  # at which a budget is priced where a message has few rows
 
 
-def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey | None = None) -> dict[str, Any]:
-    """Return all that a message, hints, or a file of an alignment, says; a sealed one needs the key that it was sealed to."""
+def inspect(
+    path: str | Path,
+    key: PrivateKey | None = None,
+    verify: PublicKey | None = None,
+    report: str | Path | None = None,
+) -> dict[str, Any]:
+    """Return all that a message, hints, or a file of an alignment, says; a sealed one needs the key that it was sealed to.
+
+    Of a message there are first: what protects it, what attacks read in it, and when it was made. The last two are in the page
+    of the run that attacked it, `report`; None: the one beside the message.
+    """
     try:
         raw = envelope.read_bytes(path, "message", look=None if key is not None else _stop_at_sealed)
     except _SealedError as found:
@@ -50,7 +62,8 @@ def inspect(path: str | Path, key: PrivateKey | None = None, verify: PublicKey |
         message = Representation.from_bytes(data, max_dim=DIM_LIMIT)
     except MessageError as error:
         raise error.found_in(path) from None
-    return describe_message(message, len(raw), str(path), data is not raw, verify)
+    known = known_of(message.checksum, Path(path), report)
+    return describe_message(message, len(raw), str(path), data is not raw, verify, known)
 
 
 class _SealedError(Exception):
@@ -131,12 +144,19 @@ _ALIGNMENT: dict[str, Callable[[bytes], dict[str, Any]]] = {
 
 
 def describe_message(
-    message: Representation, size: int, path: str, sealed: bool = False, verify: PublicKey | None = None
+    message: Representation,
+    size: int,
+    path: str,
+    sealed: bool = False,
+    verify: PublicKey | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Return what a message says."""
+    """Return what a message says, and what is known of it beside that: see `fedonce.assess.attacked`."""
     held = len(message.values)
     return {
         "file": path,
+        "protection": protection(message),
+        **(known or UNKNOWN),
         "bytes": size,
         "payload bytes": message.payload_bytes,
         "bytes per row": float(f"{message.payload_bytes / held:.3g}") if held else "no rows",
@@ -150,12 +170,8 @@ def describe_message(
         **_layers(message),
         "different rows of values": _shared(message.values) if held else "no rows",
         "learner": message.learner + (f" ({message.note})" if message.note else ""),
-        "protection": _protection(message),
-        "readable": _readable(message),
         "model": message.model or "not told",
-        "noise": f"{message.noise:g} on every value, rows clipped to norm 1 {STATED}" if message.noise else "none",
-        "local epsilon": _local(message),
-        "privacy spent": _spent(message),
+        **({} if message.spent is None else {"privacy spent": _spent(message)}),
         "hints": hints_in_words(message),
         "ids": _ids(message),
         "rows digest": message.rows,
@@ -172,7 +188,7 @@ def describe_hints(
     free = math.isinf(hints.epsilon)
     bins = "" if hints.edges is None else f", bins between {', '.join(f'{edge:g}' for edge in hints.edges[:12])}"
     bins += ", ..." if hints.edges is not None and len(hints.edges) > 12 else ""
-    kept = f"with probability {hints.keep:.4g} the true class is told, else any other, each as probable"
+    kept = f"with probability {hints.keep:.4g} the true class is disclosed, else any other, each as probable"
     true = _rates(hints)
     return {
         "file": path,
@@ -185,7 +201,7 @@ def describe_hints(
         "label epsilon": "none: THE LABEL TRAVELS AS IT IS"
         if free
         else f"{hints.epsilon:g}, pure, by randomised response (as the host states it)",
-        "keep probability": "1: every class is told truly" if free else kept,
+        "keep probability": "1: every class is the true one" if free else kept,
         "base rates": f"VISIBLE: about {', '.join(f'{rate:.3g}' for rate in true[:12])}"
         + (f" and {hints.classes - 12} more" if hints.classes > 12 else ""),
         "rows": hints.n_rows,
@@ -204,7 +220,7 @@ def describe_hints(
 
 
 def _rates(hints: Hints) -> NDArray[np.float64]:
-    """Return about how often each class occurs: from how often each is told, whoever reads hints can tell it."""
+    """Return about how often each class occurs, which anyone who reads hints can compute from the answers."""
     told = np.bincount(hints.answers, minlength=hints.classes) / hints.n_rows
     other = (1 - hints.keep) / (hints.classes - 1)
     # By a tiny epsilon every class is told as often as any other, and nothing is known.
@@ -230,26 +246,46 @@ def _layers(message: Representation) -> dict[str, Any]:
     return {"layers": f"{layers}, which add up to the values"} if layers > 1 else {}
 
 
-def _readable(message: Representation) -> str:
-    """Return whether the values are the columns themselves: of a learner that is known here, by its name in the message."""
-    name = message.learner
-    if name not in LEARNERS.built_in or not LEARNERS.facts(name).readable:
-        return f"no column is sent as it is {STATED}; what attacks read is told by `fedonce leakage`"
-    blurred = ", blurred by the noise, which hides single values and not what most rows have" if message.noise else ""
-    return f"YES, BY DESIGN: {name} sends the columns themselves in bins{blurred}"
-
-
 def protected_by(message: Representation) -> dict[str, Any]:
     """Return what a message states of how its values are protected, by the names of `fedonce.assess.attacks.Exposed`."""
     blurred = "local_epsilon" if message.local_epsilon is not None else "noise" if message.noise else ""
     return {"protect": protection_in(message.note), "blurred": blurred}
 
 
-def _protection(message: Representation) -> str:
+def protection(message: Representation) -> str:
+    """Return in a line what protects a message's rows, by its own word, and whether that is a guarantee."""
+    if message.local_epsilon is not None:
+        return f"epsilon {message.local_epsilon:g} per row, pure, by subset selection {STATED}"
+    if cells := _cells(message):
+        return f"{cells}; no guarantee"
+    name = message.learner
+    sends = name in LEARNERS.built_in and LEARNERS.facts(name).readable
+    columns = f"{name} sends the columns themselves, in bins, BY DESIGN" if sends else ""
+    if message.noise:
+        more = f"; {columns}" if columns else ""
+        return f"noise of {message.noise:g} on every value, rows clipped to norm 1 {STATED}; no guarantee{more}"
+    return "; ".join(filter(None, ["nothing", columns, _budget(message)]))
+
+
+def _budget(message: Representation) -> str:
+    """Return what a budget covers, which is never the message; its price at the delta that is the default for these rows."""
+    if message.spent is None:
+        return ""
+    entries, delta = from_text(message.spent, message.party), min(1 / (10 * max(message.n_rows, 1)), MOST_DELTA)
+    try:
+        price = epsilon([entry.event for entry in entries if entry.event is not None], delta)
+        priced = f"epsilon {price:.4g}, delta {delta:.3g}"
+    except MissingPackageError:
+        priced = "a budget that cannot be priced here: install 'fedonce[privacy]'"
+    nominal = ", nominal and no guarantee" if any(entry.nominal for entry in entries) else ""
+    return f"the guest's model, not this message, was learnt with {priced}{nominal} {STATED}"
+
+
+def _cells(message: Representation) -> str:
     """Return which protection a message states, and how many rows share the rarest number of this one, which is counted."""
     found = protection_in(message.note)
     if not found:
-        return "none stated"
+        return ""
     stated = int(found.removeprefix("cells:"))
     here = int(rows_alike(message.values).min()) if len(message.values) else 0
     rarest = f"in this file the rarest is that of {here:,} row{'' if here == 1 else 's'}"
@@ -267,21 +303,13 @@ def _shared(values: NDArray[np.float32]) -> str:
     return f"{len(counts):,}; {rarest}"
 
 
-def _local(message: Representation) -> str:
-    if message.local_epsilon is None:
-        return "none"
-    return f"{message.local_epsilon:g} per row, pure, by subset selection, a mark per cell {STATED}"
-
-
 def _spent(message: Representation) -> str:
-    if message.spent is None:
-        return "none stated: no privacy guarantee"
     lines = []
-    for entry in from_text(message.spent, message.party):
+    for entry in from_text(message.spent or "", message.party):
         numbers = [f"{name} {value:.4g}" for name, value in describe(entry.event).items() if value is not None]
         mark = " (nominal: not a guarantee)" if entry.nominal else ""
         lines.append(f"{entry.what}: {', '.join(numbers) or 'costs nothing'}{mark}")
-    return "; ".join(lines) + " (of the guest's model, as the guest states it; not of this message's rows)"
+    return "; ".join(lines) + f" {STATED}"
 
 
 def _ids(message: Representation | Hints) -> str:

@@ -113,9 +113,12 @@ def _options(
 
 command(app, "fedonce demo", "fedonce demo --out tried/ --seed 1 --json")(demo)
 app.add_typer(guest, name="guest")
-command(app, "fedonce inspect shop/representation.fedonce", "fedonce inspect sealed.fedonce --key bank.key --json")(
-    inspect
-)
+command(
+    app,
+    "fedonce inspect shop/representation.fedonce",
+    "fedonce inspect sealed.fedonce --key bank.key --json",
+    "fedonce inspect posted.fedonce --report shop/leakage.html",
+)(inspect)
 command(
     app,
     "fedonce leakage shop/representation.fedonce --table shop.csv --id client_no --secret loans.secret",

@@ -215,9 +215,18 @@ def inspect(
     ],
     key: Annotated[Path | None, typer.Option(help="Private key, to open a sealed file.")] = None,
     verify: Annotated[Path | None, typer.Option(help="Public key of the sender, to verify the signature.")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Page of `fedonce guest fit` or `fedonce leakage` about this message. Default: report.html beside it."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a message, in hints or in a file of an alignment, for whoever signs off: what leaves your premises."""
+    """Say what is in a message, in hints or in a file of an alignment, for the person who approves what leaves your premises.
+
+    Of a message first: what protects it, what attacks read in it, and when it was made, by its report.
+    """
     from fedonce.assess.inspection import inspect as inspect_file
     from fedonce.messages.keys import read_private, read_public
 
@@ -228,7 +237,7 @@ def inspect(
             with suppress(InputError):  # a message that an interrupted fit did not move to its place
                 storage.settle(file.parent)
         figures = inspect_file(
-            file, None if key is None else read_private(key), None if verify is None else read_public(verify)
+            file, None if key is None else read_private(key), None if verify is None else read_public(verify), report
         )
     figures |= {key: in_options(figures[key], ("key", "verify")) for key in ("signature", "sealed") if key in figures}
     if as_json:

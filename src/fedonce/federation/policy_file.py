@@ -57,8 +57,9 @@ max_learnings_per_year = 12
 max_values_per_row = 64
 
 # Quick attacks are tried on every message before it leaves (docs/leakage.md). max_rebuilt refuses a message from which any of
-# them rebuilds a column, or whole records, better than this: 0 is no better than guessing, 1 is the column itself. Not set:
-# what the best attack finds is written to the record, and nothing is refused.
+# them rebuilds a column, or whole records, better than this: 0 is no better than guessing, 1 is the column itself. Not set: what
+# the best attack finds is written to the record, and NOTHING IS REFUSED. With 0.9 a table with a yes/no column is mostly refused,
+# unless messages are protected (protect, local_epsilon) or very short (dim). Other attacks may read more than these.
 # max_rebuilt = 0.9
 
 # Noise on every value that leaves (see docs/rounds.md). 0: none is needed. A row has the same noise in every message of a model:
@@ -69,9 +70,9 @@ min_noise = 0.0
 # over all runs, learnings and predictions, adds up to this at most; rows at the limit are left out. Not set: none is needed.
 # max_local_epsilon = 4.0
 
-# Differential privacy: "required" refuses every training without a privacy budget. max_epsilon and max_delta are the most that
-# one training may cost, for all parties together. A run is learnt with a budget once; budgets of several runs add up, and `runs`
-# above says which there may be.
+# Differential privacy of the released models, which does not cover messages: "required" refuses every training without a privacy
+# budget. max_epsilon and max_delta are the most that one training may cost, for all parties together. A run is learnt with a
+# budget once; budgets of several runs add up, and `runs` above says which there may be.
 budget = "optional"
 # max_epsilon = 4.0
 max_delta = 1e-3

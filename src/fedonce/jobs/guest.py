@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedonce.assess.attacked import Attacked
 from fedonce.assess.inspection import describe_message, protected_by
 from fedonce.assess.leakage import ColumnLeakage, Leakage, what_leaks
 from fedonce.data.preparation import Public
@@ -49,16 +50,19 @@ class MessageReport:
         The message, as it is in the file.
     path : path
         The file.
+    attacked : Attacked or None
+        What attacks read in it, where they were tried, and when it was made.
     """
 
     leaving: Sealed[Representation]
     path: Path
+    attacked: Attacked | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
-        sent, receiver = self.leaving, self.leaving.receiver
-        figures = describe_message(sent.message, len(sent.data), str(self.path), verify=sent.signer)
-        return figures | {"sealed": "no" if receiver is None else f"to {receiver.fingerprint}"}
+        sent, known = self.leaving, None if self.attacked is None else self.attacked.lines()
+        figures = describe_message(sent.message, len(sent.data), str(self.path), False, sent.signer, known)
+        return figures | {"sealed": "no" if sent.receiver is None else f"to {sent.receiver.fingerprint}"}
 
 
 @dataclass(frozen=True)
@@ -198,8 +202,10 @@ class GuestJob:
             if self.refuse_above is not None:
                 found.check(self.refuse_above)
             with report_aside(out):
-                report = GuestReport(party, save(party, keys.close(message), out), found, taken)
-            made = guest_page(party, report.leaving(), found, report.chosen)
+                seen = Attacked.of(message, found, "quick", just_made=True)
+                saved = replace(save(party, keys.close(message), out), attacked=seen)
+                report = GuestReport(party, saved, found, taken)
+            made = guest_page(party, report.leaving(), found, report.chosen, seen)
             return replace(report, page=write_report(out, made))
 
     def _check_before(self, out: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedonce.assess import leakage_page
+from fedonce.assess.attacked import Attacked
 from fedonce.assess.attacks import chosen
 from fedonce.assess.inspection import protected_by
 from fedonce.assess.leakage import Leakage, what_leaks
@@ -47,6 +48,7 @@ class LeakageReport:
     def as_json(self) -> dict[str, Any]:
         """Return the figures as JSON values."""
         about = {"party": self.message.party, "run": self.message.run, "learner": self.message.learner}
+        about |= {"checksum": self.message.checksum}
         sizes = {"rows": self.rows, "values per row": self.message.values.shape[1]}
         page = {} if self.page is None else {"page": str(self.page)}
         return about | sizes | self.leakage.as_json() | {"warning": self.leakage.warning} | page
@@ -109,7 +111,10 @@ class LeakageJob:
         found = what_leaks(message.values[places], rows, self.attacks, self.seed, advise, learner=plain, **more)
         if self.refuse_above is not None:
             found.check(self.refuse_above)
-        page = None if self.html is None else leakage_page.write(found, message, Path(self.html))
+        page = None
+        if self.html is not None:
+            attacked = Attacked.of(message, found, self.attacks)
+            page = leakage_page.write(found, message, Path(self.message), attacked, Path(self.html))
         return LeakageReport(message, len(held), found, page)
 
     def _open(self, path: str | Path) -> Representation:

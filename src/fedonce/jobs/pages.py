@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from fedonce.assess.attacked import FIRST, Attacked
+from fedonce.assess.attacked import REPORT as REPORT
 from fedonce.assess.attacks.base import VERDICTS
-from fedonce.assess.leakage import NEVER_SAFE, Leakage
+from fedonce.assess.leakage import NEVER_SAFE, REMEDIES, Leakage
 from fedonce.errors import FedOnceWarning, InputError
 from fedonce.party import Guest, Host
 from fedonce.report import page
 
-REPORT = "report.html"  # in a model's folder
 FIGURES_OF_ROWS = ("different rows of values",)  # of a message, which lie beside no model with a privacy budget
 CLEARLY = 2.0  # standard errors by which a gain is told from none
 
@@ -49,15 +50,24 @@ def write_report(folder: Path, text: str) -> Path | None:
         return None
 
 
-def guest_page(party: Guest, leaving: Mapping[str, Any], found: Leakage, chosen: str | None) -> str:
+def guest_page(
+    party: Guest, leaving: Mapping[str, Any], found: Leakage, chosen: str | None, attacked: Attacked | None
+) -> str:
     """Return what a guest has learnt, what leaves, and what attacks read in it."""
     order = sorted(found.columns, key=lambda each: (VERDICTS.index(each.verdict), -each.gain))
     ledger = None if party.purse is None else party.purse.ledger
-    left_out = {"file", "model folder", *(() if ledger is None else FIGURES_OF_ROWS)}
+    if ledger is not None and attacked is not None:
+        attacked = attacked.without_figures()
+    about = dict(leaving) | {"file": Path(leaving["file"]).name} | ({} if attacked is None else attacked.lines())
+    about = {name: about[name] for name in FIRST}
+    left_out = {*FIRST, "model folder", *(() if ledger is None else FIGURES_OF_ROWS)}
     return page.render(
         "jobs/guest.html.jinja",
         party=party,
+        about=about,
         leaving={name: value for name, value in leaving.items() if name not in left_out},
+        attacked=attacked,
+        remedies=REMEDIES,
         columns=order,
         found=found,
         chosen=chosen,

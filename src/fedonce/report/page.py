@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ def render(template: str, **values: Any) -> str:
     )
     environment.filters["percent"] = percent
     environment.filters["count"] = count
+    environment.filters["as_options"] = as_options
     return environment.get_template(template).render(version=__version__, **values)
 
 
@@ -52,3 +55,14 @@ def count(number: int) -> str:
     '22,823'
     """
     return f"{number:,}"
+
+
+def as_options(text: str, parameters: Sequence[str]) -> str:
+    """Return a text with parameters in brackets as options of the command: pages are read by those who run commands."""
+    names = "|".join(parameters)
+    return re.sub(rf"\((?:{names})(?:=[^()]*)?\)", lambda found: _option(found[0][1:-1]), text)
+
+
+def _option(given: str) -> str:
+    name, _, value = given.partition("=")
+    return f"({' '.join(filter(None, ['--' + name.replace('_', '-'), value]))})"
