@@ -289,7 +289,10 @@ def test_hints_say_how_truly_they_tell_and_what_everybody_sees(tmp_path):
 def test_hints_that_travel_as_they_are_say_so(tmp_path):
     told = inspect(hints_at(np.arange(40) % 2, np.inf).to_file(tmp_path / "h.fedonce"))
     assert told["label epsilon"] == "none: THE LABEL TRAVELS AS IT IS"
-    assert (told["keep probability"], told["base rates"]) == ("1: every class is the true one", "VISIBLE: about 0.5, 0.5")
+    assert (told["keep probability"], told["base rates"]) == (
+        "1: every class is the true one",
+        "VISIBLE: about 0.5, 0.5",
+    )
     assert told["who learns what"].endswith("an answer that is true")
 
 

@@ -29,7 +29,7 @@ from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Naming
 from tests.federation.faults import POLICY
 from tests.federation.memory import MemoryTransport
-from tests.federation.parties import COLUMNS, Parties, write_csv
+from tests.federation.parties import COLUMNS, FREELY, Parties, write_csv
 from tests.federation.pretended import Clock
 
 UNKEYED = 'ids = ["hashed", "agreed"]\n'
@@ -186,7 +186,7 @@ class Memory(Federation):
             kit = folder / "kits" / name
             kit.mkdir(parents=True)
             GuestTables(folder / f"{name}.csv", "customer").to_file(kit / "guest.toml")
-            (kit / "policy.toml").write_text(POLICY + UNKEYED)
+            (kit / "policy.toml").write_text(FREELY + POLICY + UNKEYED)
             self.responders[name] = Responder(kit, name, lambda *told: None)
 
     def _over(self, asked: Mapping[str, Request], absent: bool, least: int) -> RoundsFederationEngine:

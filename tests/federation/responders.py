@@ -17,7 +17,7 @@ from fedonce.privacy.budget import calibrate
 from fedonce.rows import alignment
 from fedonce.rows.ids import fingerprint
 from fedonce.system.disk import write_file
-from tests.federation.parties import write_csv
+from tests.federation.parties import FREELY, write_csv
 
 SECRET = bytes(range(32))
 KEYED = f"keyed {fingerprint(SECRET)}"
@@ -30,7 +30,7 @@ def a_responder(folder, rows=120, columns=4, policy="", told=lambda *news: None)
     write_file(folder / "secret", SECRET.hex().encode(), private=True)
     tables = GuestTables(folder / "shop.csv", "customer", secret=folder / "secret", public=folder / "public.toml")
     tables.to_file(folder / "guest.toml")
-    (folder / "policy.toml").write_text(policy)
+    (folder / "policy.toml").write_text(policy if "max_rebuilt" in policy else FREELY + policy)
     return Responder(folder, "shop", told)
 
 

@@ -20,6 +20,7 @@ from fedonce.jobs import guest as guest_job
 from fedonce.messages.representation import Representation
 from fedonce.rows.alignment import AgreedRows
 from fedonce.training.settings import Training
+from tests.federation.parties import FREELY
 from tests.federation.responders import a_responder, asks, plan_of, rows_of, values_of
 
 MANY = "max_learnings = 1000\nmax_learnings_per_year = 1000\n"
@@ -59,7 +60,7 @@ def test_a_guest_may_let_the_host_choose_and_still_counts(tmp_path):
     answers, refused = answered(responder, [asks(dim=1, columns=(f"c{j}",)) for j in range(9)])
     assert (len(answers), refused) == (1, 8)
     runs = [asks(run=f"run {j}", dim=1, columns=(f"c{j}",)) for j in range(9)]
-    (responder.kit / "policy.toml").write_text("max_dim = 1\nmin_columns = 1\nmax_values_per_row = 3\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "max_dim = 1\nmin_columns = 1\nmax_values_per_row = 3\n")
     assert len(answered(responder, runs)[0]) == 2  # three values of a row have left by now
 
 
@@ -296,7 +297,7 @@ def test_many_runs_end_with_the_year_or_with_the_values(tmp_path):
         Refused, match=r"learnt 12 times in 365 days, and allows 12 times over all runs \(max_learnings_per_year"
     ):
         responder.answer(asks(run="one more"))
-    (responder.kit / "policy.toml").write_text("max_learnings_per_year = 1000\nmax_values_per_row = 26\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "max_learnings_per_year = 1000\nmax_values_per_row = 26\n")
     responder.answer(asks(run="one more"))
     with pytest.raises(
         Refused, match=r"with these 2 shop would have sent 28 values per row.*allows 26 \(max_values_per_row\)"
@@ -431,7 +432,7 @@ def test_a_refusal_by_the_attack_leaves_a_budget_unspent(tmp_path):
     responder = a_responder(tmp_path, rows=400, policy="max_rebuilt = 0.0\n")
     with pytest.raises(Refused, match="max_rebuilt"):
         responder.answer(asks(plan=plan_of(50.0, 400), dim=4))
-    (responder.kit / "policy.toml").write_text("")
+    (responder.kit / "policy.toml").write_text(FREELY)
     responder.answer(asks(plan=plan_of(4.0, 400)))
 
 

@@ -29,7 +29,7 @@ from fedonce.rows.alignment import AgreedRows
 from fedonce.system.disk import write_file
 from fedonce.training.checkpoints import Progress
 from fedonce.training.settings import Training
-from tests.federation.parties import write_csv
+from tests.federation.parties import FREELY, write_csv
 from tests.federation.responders import KEYED, SECRET
 
 N = 60
@@ -46,7 +46,7 @@ def responder(tmp_path, rng, told):
     write_csv(tmp_path / "shop.csv", rng.standard_normal((N, 4)), range(N), 4)
     write_file(tmp_path / "secret", SECRET.hex().encode(), private=True)
     GuestTables(tmp_path / "shop.csv", "customer", secret=tmp_path / "secret").to_file(tmp_path / "guest.toml")
-    (tmp_path / "policy.toml").write_text(DEFAULT_POLICY)
+    (tmp_path / "policy.toml").write_text(DEFAULT_POLICY.replace("max_rebuilt = 0.9\n", FREELY))
     return Responder(tmp_path, "shop", lambda *news: told.append(news))
 
 
@@ -214,30 +214,30 @@ def test_a_model_of_another_run_is_refused(responder):
 
 def test_a_policy_made_stricter_holds_for_models_learnt_before(responder):
     model, rows = learnt(responder), rows_of(responder)
-    (responder.kit / "policy.toml").write_text('forbid_columns = ["c5"]\n')
+    (responder.kit / "policy.toml").write_text(FREELY + 'forbid_columns = ["c5"]\n')
     with pytest.raises(Refused, match="no longer allows") as caught:
         responder.answer(asks("represent", model=model, rows=rows))
     assert "c5" not in str(caught.value)
     with pytest.raises(Refused, match="no longer allows") as caught:  # and for the message that is kept
         responder.answer(asks())
     assert "c5" not in str(caught.value)
-    (responder.kit / "policy.toml").write_text("max_dim = 1\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "max_dim = 1\n")
     with pytest.raises(Refused, match="max_dim"):
         responder.answer(asks())
 
 
 def test_a_least_number_of_columns_holds_for_models_learnt_before(responder):
-    (responder.kit / "policy.toml").write_text("min_columns = 2\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "min_columns = 2\n")
     request = asks(columns=("c4", "c5"))
     responder.answer(request)
-    (responder.kit / "policy.toml").write_text("min_columns = 3\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "min_columns = 3\n")
     for again in (request, asks("represent", model=request.fingerprint, rows=rows_of(responder))):
         with pytest.raises(Refused, match="no longer allows"):
             responder.answer(again)
 
 
 def test_columns_of_the_policy_alone_are_used(responder):
-    (responder.kit / "policy.toml").write_text('forbid_columns = ["c5", "c7"]\n')
+    (responder.kit / "policy.toml").write_text(FREELY + 'forbid_columns = ["c5", "c7"]\n')
     model = learnt(responder)
     assert fedonce.Guest.load(responder.kept(model)).reading.columns == ("c4", "c6")
 
@@ -253,7 +253,7 @@ def test_alignment(responder):
 
 @pytest.mark.parametrize("other", [{}, {"seed": 1}])
 def test_two_processes_do_not_learn_for_the_same_run(responder, told, other):
-    (responder.kit / "policy.toml").write_text("max_learnings = 2\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "max_learnings = 2\n")
     message = responder.answer(asks(**other))
     (lock,) = (responder.kit / "answers").glob("run-*.lock")
     with lock.open("w") as held:
@@ -272,7 +272,7 @@ def test_two_processes_do_not_learn_for_the_same_run(responder, told, other):
 
 
 def open_rounds(responder, most=3):
-    (responder.kit / "policy.toml").write_text("max_rounds = 10\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "max_rounds = 10\n")
     model, rows = learnt(responder), rows_of(responder)
     order = np.argsort(AgreedRows.from_bytes(rows).positions(read_table(responder.kit / "shop.csv", id="customer").ids))
     return responder.open_rounds(
@@ -321,14 +321,14 @@ def test_a_budget_is_spent_once_in_a_run(responder):
         with pytest.raises(Refused, match="already|no nonce"):
             responder.answer(other)
     responder.answer(replace(first, run="another"))  # which the policy can forbid (runs)
-    (responder.kit / "policy.toml").write_text("max_rounds = 10\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "max_rounds = 10\n")
     rounds = asks("rounds", model=first.fingerprint, rows=rows_of(responder), order=np.arange(N), rounds={"rounds": 3})
     with pytest.raises(Refused, match="privacy budget takes part in no rounds"):
         responder.open_rounds(rounds)
 
 
 def test_rounds_set_nothing_else(responder):
-    (responder.kit / "policy.toml").write_text("max_rounds = 10\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "max_rounds = 10\n")
     model = learnt(responder)
     request = asks(
         "rounds", model=model, rows=rows_of(responder), order=np.arange(N), rounds={"rounds": 3, "nonsense": 1}
@@ -348,7 +348,7 @@ def test_rounds_are_refused_by_default(responder):
 
 
 def test_an_order_beyond_the_rows_is_refused(responder):
-    (responder.kit / "policy.toml").write_text("max_rounds = 10\n")
+    (responder.kit / "policy.toml").write_text(FREELY + "max_rounds = 10\n")
     model = learnt(responder)
     for order in (np.array([N]), np.array([-2]), None):
         with pytest.raises(Refused, match="no order of its rows"):

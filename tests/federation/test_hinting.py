@@ -24,6 +24,7 @@ from fedonce.party.hinting import publish
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Naming, keyed
 from tests.federation.memory import MemoryTransport
+from tests.federation.parties import FREELY
 from tests.federation.responders import KEYED, SECRET, a_responder, asks, rows_of
 
 N, BOTH = 300, 260
@@ -162,7 +163,7 @@ def test_a_guest_that_claims_other_hints_than_it_was_given_is_named_and_refused(
 
 
 def test_a_guest_that_did_not_say_yes_refuses_in_words_and_it_costs_nothing(bank):
-    (bank.folder / "shop" / "policy.toml").write_text("")
+    (bank.folder / "shop" / "policy.toml").write_text(FREELY)
     figures = bank.fit("hints = 2.0\nmin_guests = 0\n").as_json()
     assert "shop does not learn with hints (hints = false)" in figures["refused"]["shop"]
     assert bank.learnings() == []
@@ -173,7 +174,7 @@ def test_a_guest_that_did_not_say_yes_refuses_in_words_and_it_costs_nothing(bank
 
 def test_a_policy_that_changes_its_mind_holds_for_models_learnt_before(bank):
     bank.fit("hints = 2.0\n")
-    (bank.folder / "shop" / "policy.toml").write_text("")
+    (bank.folder / "shop" / "policy.toml").write_text(FREELY)
     with pytest.raises(Refused, match="does not learn with hints"):
         bank.responder.answer(bank.asked[0])
 

@@ -111,7 +111,7 @@ def test_the_default_policy_allows_what_a_run_file_asks_by_default():
         ("columns = [1]", ["'columns' must be a list of names of columns. Got [1]."]),
         ("max_learnings = 0", ["'max_learnings' must be a whole number from 1"]),
         ("min_columns = 0", ["'min_columns' must be a whole number from 1"]),
-        ("max_rebuilt = 1.5", ["'max_rebuilt' must be a number from 0 and below 1. Got 1.5."]),
+        ("max_rebuilt = 1.5", ["'max_rebuilt' must be a number from 0 to 1. Got 1.5."]),
         ("max_dim = \n", ["is not TOML", "line 1"]),
     ],
 )

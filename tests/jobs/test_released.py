@@ -135,8 +135,8 @@ def leaves(value, name):
 
 
 def undigested(text):
-    """Hide digests, by which a file is known: they change with what is in it, which is compared itself."""
-    return re.sub(r"\b[0-9a-f]{16,64}\b", "a digest", text)
+    """Hide digests, by which a file is known, and times: digests change with what is in it, which is compared itself."""
+    return re.sub(r"\b[0-9a-f]{16,64}\b|\d{4}-\d\d-\d\d \d\d:\d\d UTC", "a digest or a time", text)
 
 
 def differences(first, second):

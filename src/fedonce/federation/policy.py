@@ -46,8 +46,8 @@ class Policy:
         How many requests to learn are answered in one run, and in 365 days over all runs; see `allowance`.
     max_values_per_row : int
         Most values that may leave of a row, over all models that ever answered.
-    max_rebuilt : float, optional
-        How well any quick attack may rebuild a column, or whole records, from a message, from 0 to 1; None: however well.
+    max_rebuilt : float
+        How well any quick attack may rebuild a column, or whole records, from a message, from 0 to 1; 1: however well.
     max_dim, max_bits, max_epochs : int
         Most values per row, bits per value, and passes over the rows.
     min_noise : float
@@ -78,7 +78,7 @@ class Policy:
     max_learnings: int = 1
     max_learnings_per_year: int = 12
     max_values_per_row: int = 64
-    max_rebuilt: float | None = None
+    max_rebuilt: float = 0.9
     learners: tuple[str, ...] = UNREADABLE
     max_dim: int = 16
     max_bits: int = 32

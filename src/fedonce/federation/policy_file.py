@@ -57,10 +57,10 @@ max_learnings_per_year = 12
 max_values_per_row = 64
 
 # Quick attacks are tried on every message before it leaves (docs/leakage.md). max_rebuilt refuses a message from which any of
-# them rebuilds a column, or whole records, better than this: 0 is no better than guessing, 1 is the column itself. Not set: what
-# the best attack finds is written to the record, and NOTHING IS REFUSED. With 0.9 a table with a yes/no column is mostly refused,
-# unless messages are protected (protect, local_epsilon) or very short (dim). Other attacks may read more than these.
-# max_rebuilt = 0.9
+# them rebuilds a column, or whole records, better than this: 0 is no better than guessing, 1 refuses nothing. A table with a
+# yes/no column is mostly refused by 0.9, unless its messages are protected (protect, local_epsilon) or very short (dim): read
+# docs/decide.md before you raise it. What the best attack finds is written to the record. Other attacks may read more.
+max_rebuilt = 0.9
 
 # Noise on every value that leaves (see docs/rounds.md). 0: none is needed. A row has the same noise in every message of a model:
 # to ask again does not average it away.
@@ -115,7 +115,7 @@ KEYS: Keys = {
     "max_learnings": whole(1, 10**6),
     "max_learnings_per_year": whole(1, 10**6),
     "max_values_per_row": whole(1, 2**40),
-    "max_rebuilt": number(0, below=1),
+    "max_rebuilt": number(0, most=1),
     "max_dim": whole(1, 2**20),
     "max_bits": one_of(*sorted(BITS)),
     "max_epochs": whole(1, 10**6),

@@ -28,12 +28,15 @@ def whole(low: int, high: int) -> Kind:
     return Kind(f"a whole number from {low} to {high}", lambda value: type(value) is int and low <= value <= high)
 
 
-def number(low: float, above: bool = False, below: float = math.inf) -> Kind:
-    """Return the kind of numbers from `low` on, or above it, and below another."""
+def number(low: float, above: bool = False, below: float = math.inf, most: float = math.inf) -> Kind:
+    """Return the kind of numbers from `low` on, or above it, and below another, or at most a third."""
     words = f"a number {'above' if above else 'from'} {low:g}" + (f" and below {below:g}" if below < math.inf else "")
+    words += f" to {most:g}" if most < math.inf else ""
 
     def fits(value: Any) -> bool:
-        return type(value) in (int, float) and (value > low if above else value >= low) and value < below
+        return (
+            type(value) in (int, float) and (value > low if above else value >= low) and value < below and value <= most
+        )
 
     return Kind(words, fits)
 

@@ -210,15 +210,17 @@ class Workplace:
     def check_rebuilt(self, found: Mapping[str, Any] | None) -> None:
         """Refuse a message from which any attack rebuilds a column better than the policy allows, or that nobody attacked."""
         most = self.policy().max_rebuilt
-        if most is not None and found is not None and found.get("unknown"):
+        if most == 1:
+            return
+        if found is not None and found.get("unknown"):
             raise Refused(
                 f"{self.name} has too few rows to tell how well attacks rebuild its columns (max_rebuilt); it must "
                 "leave the columns with few values out"
             )
-        if most is not None and (found is None or found["best"] > most):
+        if found is None or found["best"] > most:
             raise Refused(
                 f"from what {self.name} would send, an attack rebuilds a column better than it allows (max_rebuilt); ask "
-                "for fewer values (dim) or bits, or for noise"
+                "for fewer values (dim), for cells (protect), or for an epsilon per row (local_epsilon)"
             )
 
     @contextmanager
