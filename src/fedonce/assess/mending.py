@@ -24,9 +24,9 @@ DROP = "Leave the column out (drop)."
 def remedy(exposed: Exposed) -> str:
     """Say what can be done about such a message: only what its learner, protection and noise leave open."""
     if exposed.protect:
-        return "Leave the column out (drop), or, in place of the protection, tell each row with an epsilon (local_epsilon)."
+        return "Leave the column out (drop), or, in place of the protection, answer for each row with an epsilon (local_epsilon)."
     if exposed.blurred == "local_epsilon":
-        return "Tell each row with a smaller epsilon (local_epsilon), or leave the column out (drop)."
+        return "Answer for each row with a smaller epsilon (local_epsilon), or leave the column out (drop)."
     fewer = ["values (dim)"] if exposed.values.shape[1] > 1 else []
     fewer += ["bits (bits)"] if exposed.learner != "cells" and _finer_than(exposed.values, FEWEST_BITS) else []
     fewer += [] if exposed.blurred else ["bytes (bytes_per_row)"]  # not beside noise
@@ -34,7 +34,7 @@ def remedy(exposed: Exposed) -> str:
     more, instead = ("more ", " in place of noise") if exposed.blurred else ("", hinted)
     ways = [f"send fewer {_either(fewer)}"] if fewer else []
     ways += ["learn otherwise (learner)", f"let rows share a number{instead} (protect)", "leave the column out (drop)"]
-    ways += [f"add {more}noise (noise)", f"tell each row with an epsilon{instead} (local_epsilon)"]
+    ways += [f"add {more}noise (noise)", f"answer for each row with an epsilon{instead} (local_epsilon)"]
     text = _either(ways, ", or ")
     return f"{text[0].upper()}{text[1:]}."
 
@@ -58,7 +58,7 @@ def advice(exposed: Exposed, seed: int = 0) -> tuple[str, ...]:
             "  Rows are sent as numbers of cells; larger cells are no harder to read: leave columns out (drop)",
         )
     if exposed.blurred == "local_epsilon":
-        return (counted, "  Rows are told with an epsilon; a smaller one tells less (local_epsilon)")
+        return (counted, "  Rows have an epsilon; a smaller one discloses less (local_epsilon)")
     told = [f"{counted} Tried on this message:"]
     for what, values in _coarser(sample, rng):
         left = _readable(replace(sample, values=values, shared={}), seed)
