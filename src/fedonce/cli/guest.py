@@ -66,7 +66,8 @@ class LearningOptions:
     epochs: Annotated[int | None, Training(help="Default: the learner's own.", min=1)] = None
     noise: Annotated[float, Privacy(help="Noise on every value that leaves, rows clipped to norm 1.")] = 0.0
     local_epsilon: Annotated[
-        float | None, Privacy(help="Epsilon of the message for each row, such as 4: needs bounds of the columns (--public).")
+        float | None,
+        Privacy(help="Epsilon of the message for each row, such as 4: needs bounds of the columns (--public)."),
     ] = None
     protect: Annotated[
         str | None,

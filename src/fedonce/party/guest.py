@@ -202,8 +202,10 @@ class Guest(GuestAttributes):
                 learner.fit_private(rows, self.dim, rng, device, self.purse, **watched)
             used = naming_used(naming, self.learnt_naming)
             stated, learner = "" if hints is None else hints.stated, kept(learner, self.settings.learner)
-            before = self.state.answered
-            self.adopt(GuestState(learner, preparation, None, None, None, history, used, stated, before))
+            so_far = self.state.answered
+            self.adopt(
+                GuestState(learner, preparation, history=history, learnt_naming=used, hints=stated, answered=so_far)
+            )
             message = self._addressed(self._fit_codec(rows, own.ids, noise_key), to, own)
             if self.noise is None:
                 check_shared(self.name, self.learner, int(rows_alike(message.values).min()))
