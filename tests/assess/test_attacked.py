@@ -41,8 +41,8 @@ def test_verdicts_are_counted_in_a_line(message):
         "2 of 5 columns readable (1 of them without knowing a row); 1 partly; 1 not by these attacks; 1 not tried; "
         f"by quick attacks, on {made.made}"
     )
-    later = Attacked.of(message, READ, ("order", "known rows"))
-    assert "by the attacks order, known rows, on 20" in later.read
+    later = Attacked.of(message, READ, ("numbers and dates", "known rows"))
+    assert "by the attacks numbers and dates, known rows, on 20" in later.read
     assert later.lines()["made"] == UNKNOWN["made"]
 
 

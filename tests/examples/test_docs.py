@@ -48,10 +48,10 @@ def last_expression(code: str):
 def test_own_learner(learners_as_before):
     X, y = make_table()
     model = last_expression(BLOCKS[0]).set_params(host_epochs=1, random_state=0).fit(X, y)
-    assert model.representations_["party2"].learner == "signs"
-    learner = make("signs")
+    assert model.representations_["party2"].learner == "projected"
+    learner = make("projected")
     learner.fit(X.astype(np.float32), 3, np.random.default_rng(0), None)
-    restored = make("signs")
+    restored = make("projected")
     restored.restore(learner.state())
     np.testing.assert_array_equal(restored.transform(X, None), learner.transform(X, None))
 

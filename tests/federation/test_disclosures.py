@@ -10,7 +10,7 @@ import pytest
 from fedonce.errors import InputError
 from fedonce.federation import disclosures
 from fedonce.federation.disclosures import BOOK, Book, tokens
-from fedonce.federation.workplace import Refused
+from fedonce.federation.workplace import Failed, Refused
 from fedonce.messages.representation import Representation
 from tests.federation.responders import a_responder, asks, rows_of
 
@@ -110,7 +110,7 @@ def test_a_guest_repeats_its_answers_and_leaves_rows_out_at_the_limit(responder)
         if sent.present is None:
             moved.append(int((sent.values != first.values).any(axis=1).sum()))
     assert set(present) == {len(rest), len(rest) + 1}  # in its first or its second cell again the row is there
-    assert max(moved) == 1  # its own answer alone
+    assert max(moved) <= 1  # its own answer alone, which may be the one of before by chance
     assert Book(responder.record.folder).worst() == 4.0
 
 
@@ -123,3 +123,12 @@ def test_another_learning_beyond_the_limit_is_refused(responder):
     responder.answer(
         asks(run="four", learner="auto", dim=8, local_epsilon=2.0, seed=0)
     )  # as in the first: the same answers
+
+
+def test_one_row_decides_neither_a_refusal_nor_what_a_column_holds(responder):
+    """Figures of raw rows do not refuse a message with a local epsilon; an undeclared column stops every training alike."""
+    (responder.kit / "policy.toml").write_text("max_rebuilt = 0.0\n")
+    responder.answer(asks(learner="auto", dim=8, local_epsilon=8.0))
+    (responder.kit / "public.toml").write_text("[bounds]\nc0 = [-6, 6]\nc1 = [-6, 6]\nc2 = [-6, 6]\n")
+    with pytest.raises(Failed, match="its log says why"):
+        responder.answer(asks(run="another", learner="auto", dim=8, local_epsilon=8.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -190,3 +191,20 @@ def test_estimator_refuses_what_has_no_place_beside_it(more):
     model = FedOnceClassifier(**({"parties": 2, "local_epsilon": 4, "bounds": (-4, 4)} | more))
     with pytest.raises(InputError, match=f"'{next(iter(more))}' parameter of FedOnceClassifier"):
         model.fit(X, X[:, 0] > 0)
+
+
+def test_another_spelling_of_an_id_is_the_same_row():
+    """Spaces, capitals and Unicode forms do not draw another answer, whatever form of ids the parties agreed on."""
+    guest = shop(naming=NAMING)
+    guest.learn(table(), noise_key=bytes(32))
+    first, respelt = table().take(slice(0, 40)), table().take(slice(0, 40))
+    respelt = replace(respelt, ids=np.array([f" {text.lower()} " for text in first.ids], object))
+    np.testing.assert_array_equal(guest.outgoing(first), guest.outgoing(respelt))
+    assert guest.answered(first) == guest.answered(respelt)
+
+
+def test_a_pickled_estimator_predicts_and_counts():
+    model = FedOnceClassifier(parties=2, model="linear", local_epsilon=3.0, bounds=(-4, 4), random_state=0)
+    again = pickle.loads(pickle.dumps(model.fit(X, X[:, 0] > 0)))
+    again.predict(X)
+    assert again.ledger_.epsilon() == 6.0

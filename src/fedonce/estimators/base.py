@@ -205,7 +205,7 @@ class FedOnce(BaseEstimator):  # type: ignore[misc]
             for name, guest in self._guests.items()
             if guest.local_epsilon is not None and guest.state.answered
         }
-        hints = self.hints_
+        hints = getattr(self, "hints_", None)  # is not pickled
         if found := ledger.local(answered, None if hints is None else (hints.party, hints.label, hints.epsilon)):
             self.ledger_ = found
 

@@ -66,8 +66,9 @@ max_rebuilt = 0.9
 # to ask again does not average it away.
 min_noise = 0.0
 
-# A guarantee for each row (docs/local-epsilon.md): every training needs a local epsilon, and what is new about a row in 365 days,
-# over all runs, learnings and predictions, adds up to this at most; rows at the limit are left out. Not set: none is needed.
+# A guarantee for each row (docs/local-epsilon.md): every training needs a local epsilon; a row's new answers within
+# 365 days, over all runs, may add up to this; rows at the limit are left out, and max_rebuilt does not apply. Not set:
+# none is needed.
 # max_local_epsilon = 4.0
 
 # Differential privacy of the released models, which does not cover messages: "required" refuses every training without a privacy

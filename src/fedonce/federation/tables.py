@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedonce.data.preparation import Public
 from fedonce.federation import tomlfile
+from fedonce.federation.request import Request
 from fedonce.federation.tomlfile import NAMES, TABLE, TEXT, Kind
+from fedonce.jobs.settings import public_knowledge
 from fedonce.system.disk import write_file
 
 _TABLE_PATHS = ("data", "predict", "secret", "public", "policy")
@@ -49,6 +52,12 @@ class GuestTables:
     secret: Path | None = None
     public: Path | None = None
     policy: Path | None = None
+
+    def public_for(self, request: Request) -> Public | None:
+        """Return what is public of the columns, where a request has a budget or a local epsilon that needs it."""
+        if request.plan is None and request.local_epsilon is None:
+            return None
+        return public_knowledge(self.public)[0] or Public()
 
     def to_file(self, path: Path) -> None:
         """Write the file; paths in it are absolute."""

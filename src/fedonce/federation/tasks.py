@@ -27,7 +27,6 @@ from fedonce.federation.workplace import STATE, Failed, Refused, Workplace
 from fedonce.jobs import Learning, TableSource
 from fedonce.jobs import guest as guest_job
 from fedonce.jobs.sealing import Keys
-from fedonce.jobs.settings import public_knowledge
 from fedonce.jobs.settings import purse as purse_of
 from fedonce.messages.keys import read_secret
 from fedonce.party import Guest
@@ -74,7 +73,8 @@ def learn(workplace: Workplace, request: Request, folder: Path) -> None:
         if (kept := within(workplace, party, own, agreed, key)) is not own:
             message = party.represent(kept, agreed=agreed, noise_key=key)
         figures = _rebuilt(party, own)
-        workplace.check_rebuilt(figures)
+        if request.local_epsilon is None:  # a refusal by figures of raw rows would disclose more than the answers
+            workplace.check_rebuilt(figures)
         write_file(folder / COLUMNS, json.dumps(reading.columns).encode(), private=True)
         write_file(folder / REBUILT, json.dumps(figures).encode(), private=True)
         write_file(folder / ASKED, request.to_bytes(), private=True)
@@ -88,10 +88,8 @@ def _new_guest(workplace: Workplace, request: Request, tables: GuestTables, read
     learning = Learning(request.run, request.learner, request.dim, request.bits, request.epochs, *late)
     plan = None if request.plan is None else Plan.from_text(request.plan)
     purse = None if plan is None else purse_of(plan, workplace.name)
-    needs = plan is not None or request.local_epsilon is not None
-    public = public_knowledge(tables.public)[0] if needs else None
     naming = _naming(workplace, request, tables)
-    return guest_job.new_guest(workplace.name, learning, reading, naming, purse, public)
+    return guest_job.new_guest(workplace.name, learning, reading, naming, purse, tables.public_for(request))
 
 
 def _noise_key(workplace: Workplace, party: Guest) -> bytes | None:
@@ -256,7 +254,7 @@ def _training(content: Any) -> Training:
 
 def _training_table(workplace: Workplace, request: Request, tables: GuestTables) -> tuple[Table, Reading]:
     """Read the columns that the request names and the policy allows."""
-    public = None if request.plan is None else public_knowledge(tables.public)[0]
+    public = tables.public_for(request)
     with _readable(workplace, tables.data):
         source = TableSource(tables.data, tables.id, None, tables.drop, tables.types)
         own, reading = source.read(workplace.name, public=public)

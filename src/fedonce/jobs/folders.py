@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedonce.errors import BudgetError, InputError
-from fedonce.party import Host, storage
+from fedonce.party import Guest, Host, storage
+from fedonce.privacy import LocalEpsilon
 
 
 def check_folder(out: str | Path) -> Path:
@@ -31,3 +32,20 @@ def model_before(out: Path, again: bool) -> Host | None:
             "that is spent together, and train into another folder."
         )
     return before
+
+
+def again_without_ids(party: Guest) -> InputError:
+    """Return the error about a second message with a local epsilon about rows without ids."""
+    return InputError(
+        f"Party {party.name!r} answers with a local epsilon of {party.local_epsilon:g}, and the table has no ids: another "
+        "message would disclose the same rows again, uncounted. Learn from a table with ids (id).",
+        parameter="id",
+    )
+
+
+def answer_key(out: Path) -> bytes | None:
+    """Return the secret of the model that is replaced, where it answered with a local epsilon: its rows keep their answers."""
+    if not storage.exists(out):
+        return None
+    before = Guest.load(out).noise
+    return before.key if isinstance(before, LocalEpsilon) else None

@@ -16,7 +16,7 @@ from fedonce.data.preparation import Public
 from fedonce.data.schema import Reading
 from fedonce.data.table import Table
 from fedonce.errors import FedOnceWarning, InputError, parameter_error
-from fedonce.jobs.folders import check_folder
+from fedonce.jobs.folders import again_without_ids, answer_key, check_folder
 from fedonce.jobs.hint import HintsFile, Taken
 from fedonce.jobs.pages import guest_page, report_aside, write_report
 from fedonce.jobs.sealing import Sealed, Sealing
@@ -27,7 +27,6 @@ from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
 from fedonce.party.hinting import check_beside
-from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.rows.alignment import AgreedRows
 from fedonce.rows.ids import Naming
@@ -170,6 +169,11 @@ class GuestJob:
 
     def __post_init__(self) -> None:
         check_name("GuestJob", "name", self.name)  # before any error about the table quotes it
+        if self.refuse_above is not None and self.learning.local_epsilon is not None:
+            wanted = (
+                "left out with local_epsilon: to refuse by figures of raw rows would disclose more than the answers"
+            )
+            raise parameter_error("GuestJob", "refuse_above", wanted, self.refuse_above)
         if self.refuse_above is not None and not (self.attack and 0 <= self.refuse_above <= 1):
             raise parameter_error(
                 "GuestJob", "refuse_above", "between 0 and 1, and attacks are tried then (attack)", self.refuse_above
@@ -193,7 +197,10 @@ class GuestJob:
             )
             party, own, agreed = self._prepare(tell)
             tell(f"learning from {own.n_rows:,} rows and {len(own.names)} columns")
-            message = party.learn(own, agreed=agreed, progress=progress, noise_key=answer_key(out), hints=hints)
+            key = None if self.learning.local_epsilon is None else answer_key(out)
+            if key is not None and own.ids is None:
+                raise again_without_ids(party)
+            message = party.learn(own, agreed=agreed, progress=progress, noise_key=key, hints=hints)
             taken = None if hints is None else Taken.of(hints, party, own, agreed, message.dim)
             found = Leakage((), learner=as_sent(party))
             if self.attack:
@@ -263,11 +270,7 @@ class RepresentJob:
         tell(f"reading {self.table}")
         own = party.reading.read(self.table, party.name)
         if own.ids is None and party.local_epsilon is not None:
-            raise InputError(
-                f"Party {party.name!r} answers with a local epsilon of {party.local_epsilon:g}, and the table has no ids: every "
-                "message would disclose the same rows again, and nobody would count it. Learn from a table with ids (id).",
-                parameter="id",
-            )
+            raise again_without_ids(party)
         tell(f"representing {own.n_rows:,} rows")
         leaving = keys.close(party.represent(own, agreed=agreed, naming=naming))
         return MessageReport(leaving, write_file(Path(self.out), leaving.data))
@@ -312,14 +315,6 @@ def attacked(party: Guest, own: Table) -> Leakage:
     rows = own.take(np.sort(sample))
     sent = party.message(party.outgoing(rows), None)  # in the order of the table, and with the answers that leave
     return what_leaks(sent.values, rows, learner=as_sent(party), **protected_by(sent))
-
-
-def answer_key(out: Path) -> bytes | None:
-    """Return the secret of the model that is replaced, where it answered with a local epsilon: its rows keep their answers."""
-    if not storage.exists(out):
-        return None
-    before = Guest.load(out).noise
-    return before.key if isinstance(before, LocalEpsilon) else None
 
 
 def as_sent(party: Guest) -> str:

@@ -215,7 +215,8 @@ class GuestBudget:
     def known(self, learning: Learning) -> Public | None:
         """Read what is public of the columns."""
         needed = self.plan is not None or self.epsilon is not None or learning.local_epsilon is not None
-        return public_knowledge(self.public, needed)[0]
+        known = public_knowledge(self.public, needed)[0]
+        return Public() if known is None and learning.local_epsilon is not None else known
 
     def purse(self, name: str, n_rows: int, learning: Learning) -> Purse | None:
         """Return what the guest may spend; None: there is no budget."""

@@ -57,8 +57,8 @@ class TableSource:
     ) -> tuple[Table, Reading]:
         """Read the table, and say how, so that it is read alike at prediction. Label and weights are the last columns.
 
-        Under a privacy budget what is `public` of the table, and the public `classes` or bounds of its labels, say what columns
-        hold: a guess would depend on rows, and be released with the model.
+        Under a privacy budget or a local epsilon what is `public` of the table, and the public `classes` or bounds of its labels,
+        say what columns hold: a guess would depend on rows, and be released with the model.
         """
         weighing = weighing or Weighing()
         weighing.check_column(self.id, label)
@@ -76,6 +76,14 @@ class TableSource:
         if public is not None:
             labels: dict[Any, str] = {} if label is None or classes is None else {label: kind_of_values(classes)}
             known = public.kinds(kept) | labels | dict(self.types)
+            undeclared = [name for name in kept if name not in known]
+            if undeclared:
+                raise InputError(
+                    f"What column {undeclared[0]!r} of party {party!r} holds is not declared, and nothing may be read off the "
+                    "rows for it: give its bounds or categories (public), or its type (types): number, category, boolean or "
+                    "date.",
+                    parameter=("public", "types"),
+                )
             if any(table.kinds[name] != kind for name, kind in known.items()):
                 table = read_table(self.path, id=self.id, columns=wanted, types=known, party=party)
         table = table.select([places[name] for name in (*kept, *last)])

@@ -17,7 +17,7 @@ from fedonce.messages.message_checks import LEAST_EPSILON, MOST_EPSILON, is_epsi
 from fedonce.party import writing
 from fedonce.privacy import LocalEpsilon, LocalNoise
 from fedonce.privacy.local_epsilon import KEY_BYTES
-from fedonce.rows.ids import Ids
+from fedonce.rows.ids import Ids, one_form
 from fedonce.training.loop import Rows
 
 Blur: TypeAlias = LocalNoise | LocalEpsilon
@@ -95,7 +95,7 @@ def stated(blur: Blur | None) -> dict[str, Any]:
 
 def perturbed(blur: Blur, values: Rows, ids: Ids | None, encoder: str) -> Rows:
     """Return the values to be sent."""
-    rows = None if ids is None else list(map(str, ids))
+    rows = None if ids is None else one_form(ids)
     if isinstance(blur, LocalEpsilon):
         return blur.answers(values, rows, encoder)
     return blur.noisy(values, rows, encoder)

@@ -34,7 +34,7 @@ from fedonce.privacy import LocalEpsilon
 from fedonce.privacy.budget import Purse
 from fedonce.privacy.ledger import to_text
 from fedonce.privacy.local_epsilon import disclosed
-from fedonce.rows.ids import Ids, Naming
+from fedonce.rows.ids import Ids, Naming, one_form
 from fedonce.training.checkpoints import Progress
 from fedonce.training.loop import Rows, apply, pick_device
 from fedonce.training.randomness import party_generator
@@ -265,7 +265,7 @@ class Guest(GuestAttributes):
         assert isinstance(self.noise, LocalEpsilon)
         assert table.ids is not None
         cells = self.values(self.preparation.transform(table))[:, 0].astype(np.intp)
-        return list(map(str, table.ids)), disclosed(cells), self.noise.purpose(self.encoder)
+        return one_form(table.ids), disclosed(cells), self.noise.purpose(self.encoder)
 
     def _addressed(self, values: Rows, to: sending.Addressed, table: Table) -> Representation:
         """Return the message, and count one about rows without ids: with a local epsilon its answers are new ones."""

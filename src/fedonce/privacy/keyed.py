@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from fedonce.privacy.noise import normals_from, uniforms_from
 
-LEAST_KEY = 16  # bytes
-
 
 def uniforms(
     secret: bytes, purpose: str, rows: Iterable[str], disclosed: Iterable[bytes], count: int

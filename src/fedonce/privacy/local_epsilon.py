@@ -12,7 +12,6 @@ from fedonce.privacy import keyed, subset
 from fedonce.privacy.noise import SecretRandom
 
 KEY_BYTES = 32
-MECHANISM = "subset"  # its name in messages
 BLOCK = 2**15  # rows at a time
 
 Values = NDArray[np.float32]

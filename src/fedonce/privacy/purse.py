@@ -87,7 +87,7 @@ class Purse:
         what : str
             The planned line.
         total : array of int
-            The exact sum, in whole steps of a size that no row has a part in: of rows from `grid.whole_rows`, say.
+            The exact sum, in whole steps of a size that depends on no row: of rows from `grid.whole_rows`, say.
         sensitivity : int
             One row changes the sum by at most so many steps in norm.
         """

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -85,6 +86,18 @@ def normalise(ids: Ids, forms: Sequence[str]) -> Ids:
                 "keep one of the rows, or leave that rule out."
             )
     return made
+
+
+def one_form(ids: Ids) -> list[str]:
+    """Return ids as answers that are drawn once know them: by all rules, whatever parties agreed on.
+
+    So another spelling of an id is the same row. Ids of one table that fall together are told apart by their own spelling.
+    """
+    made = [str(text) for text in ids]
+    for rule in reversed(RULES.values()):
+        made = [rule(text) for text in made]
+    counts = Counter(made)
+    return [text if counts[text] == 1 else f"{text}\n{own}" for text, own in zip(made, ids, strict=True)]
 
 
 def fingerprint(secret: bytes) -> str:
