@@ -59,6 +59,23 @@ TARGETS: dict[str, Pair] = {
 }
 
 
+# The columns of numbers and dates of the bank and the shop of examples/two_departments; flags and text need none.
+SHOP: dict[str, Any] = {
+    "age": (18, 100),
+    "income": (0, 200_000),
+    "account_since": ("1990-01-01", "2025-01-01"),
+    "loan": (0, 100_000),
+    "months": (0, 60),
+    "overdrawn_days": (0, 100),
+    "member_since": ("2005-01-01", "2025-01-01"),
+    "visits": (0, 30),
+    "basket": (0, 200),
+    "returned": (0, 1),
+    "reminders": (0, 20),
+    "points": (0, 2000),
+    "branch": (100, 400),
+}
+
 IMAGES = {"mnist": 255, "fashion-mnist": 255, "kmnist": 255, "cifar10": 255, "digits": 16, "digits16": 16}  # brightest
 
 
@@ -67,6 +84,8 @@ def bounds(data: Dataset) -> Any:
     names: Sequence[str] = data.feature_names
     if data.name in IMAGES:
         return (0, IMAGES[data.name])
+    if data.name == "shop":
+        return SHOP
     if data.name == "gisette":
         return (0, 999)
     if data.name == "phishing":

@@ -78,7 +78,7 @@ def guest_fit() -> Callable[[], object]:
     head = ",".join(["id", *(f"c{j}" for j in range(COLUMNS))])
     rows = (f"{i},{','.join(map(str, row))}" for i, row in enumerate(table()))
     Path(folder.name, "g.csv").write_text("\n".join([head, *rows]))
-    words = ["guest", "fit", "g.csv", "--id", "id", "--name", "g", "--learner", "nat", "--dim"]
+    words = ["guest", "fit", "g.csv", "--id", "id", "--unkeyed-ids", "--name", "g", "--learner", "nat", "--dim"]
     return command(*words, str(DIM), folder=folder)
 
 

@@ -54,7 +54,7 @@ def test_nothing_that_was_not_tried_is_said_to_be_attacked(message):
 def test_beside_a_model_with_a_budget_no_figures_are_kept(message):
     kept = Attacked.of(message, READ, "quick", just_made=True).without_figures()
     assert "columns" not in kept.as_text()
-    assert kept.lines()["attacks read"].startswith("attacked, and no figures are kept")
+    assert kept.lines()["attacks read"].startswith("no figures are kept")
     assert Attacked.of(message, Leakage(()), "quick").without_figures().lines() == UNKNOWN
 
 

@@ -49,7 +49,7 @@ def test_a_local_epsilon_is_told(table, tmp_path):
     public = Public(bounds=(-9, 9))
     guest = Guest("shop", dim=2, naming=Naming("keyed", SECRET), local_epsilon=1.5, public=public)
     told = inspect(guest.learn(table).to_file(tmp_path / "m.fedonce"))
-    assert told["protection"] == "epsilon 1.5 per row, pure, by subset selection (as the guest states it)"
+    assert told["protection"].startswith("epsilon 1.5 per row, pure, by subset selection; not hidden: who is in it")
     assert "guarantee" not in str(told)  # nothing says beside it that there is none
 
 

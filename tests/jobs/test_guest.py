@@ -84,7 +84,7 @@ def test_rows_to_predict_are_represented_as_the_command_does(folder, job):
         (lambda: RowNames("secret", unkeyed_ids=True), ("secret", "plain_ids", "unkeyed_ids")),
         (lambda: GuestBudget("plan.json", 1.0), ("plan", "epsilon")),
         (lambda: GuestBudget(delta=0.1), ("delta", "epsilon")),
-        (lambda: GuestBudget(public="public.toml").known(), ("public",)),
+        (lambda: GuestBudget(public="public.toml").known(Learning()), ("public",)),
         (
             lambda: RowNames("secret").check_ids(False, "It"),
             ("id", "rows", "secret", "plain_ids", "unkeyed_ids", "forms"),

@@ -255,7 +255,8 @@ def protected_by(message: Representation) -> dict[str, Any]:
 def protection(message: Representation) -> str:
     """Return in a line what protects a message's rows, by its own word, and whether that is a guarantee."""
     if message.local_epsilon is not None:
-        return f"epsilon {message.local_epsilon:g} per row, pure, by subset selection {STATED}"
+        beside = "not hidden: who is in it, and that a row has changed"
+        return f"epsilon {message.local_epsilon:g} per row, pure, by subset selection; {beside} {STATED}"
     if cells := _cells(message):
         return f"{cells}; no guarantee"
     name = message.learner

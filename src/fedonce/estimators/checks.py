@@ -37,6 +37,11 @@ def as_hinting(given: object, owner: str) -> Hinting | Hints | None:
 def check_parameters(given: Any, owner: str, task: str, privacy: Privacy) -> None:
     """Raise where the parameters of an estimator cannot be, or cannot go together."""
     if privacy.epsilon is not None:
+        local = next(filter(None, values(given.local_epsilon)), None)
+        if local is not None:
+            raise parameter_error(
+                owner, "local_epsilon", "None with a privacy budget (epsilon): give one of the two", local
+            )
         _check_private(given, owner, task, privacy)
     check_counts("dim", given.dim, owner, optional=False)
     check_counts("epochs", given.epochs, owner, optional=True)

@@ -23,9 +23,11 @@ from fedonce.jobs.sealing import Sealed, Sealing
 from fedonce.jobs.settings import GuestBudget, Learning, RowNames, estimator_seed, private_key
 from fedonce.jobs.tables import TableSource
 from fedonce.learners import Auto
+from fedonce.messages import codecs
 from fedonce.messages.names import check_name
 from fedonce.messages.representation import Representation
 from fedonce.party import Guest, storage
+from fedonce.party.blurring import check_local
 from fedonce.party.hinting import check_beside
 from fedonce.privacy.budget import Purse
 from fedonce.rows.alignment import AgreedRows
@@ -169,6 +171,16 @@ class GuestJob:
 
     def __post_init__(self) -> None:
         check_name("GuestJob", "name", self.name)  # before any error about the table quotes it
+        if self.learning.local_epsilon is not None and (
+            self.budget.plan is not None or self.budget.epsilon is not None
+        ):
+            raise InputError(
+                "A privacy budget (plan, epsilon) and an epsilon for each row (local_epsilon) cannot go together; leave one out.",
+                parameter=("plan", "epsilon", "local_epsilon"),
+            )
+        how = self.learning
+        encoding = codecs.find(how.bits, "Guest")
+        check_local("Guest", how.local_epsilon, encoding, noise=how.noise, bytes_per_row=how.bytes_per_row)
         if self.refuse_above is not None and self.learning.local_epsilon is not None:
             wanted = (
                 "left out with local_epsilon: to refuse by figures of raw rows would disclose more than the answers"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import tomllib
 from collections.abc import Callable, Mapping
@@ -13,7 +14,8 @@ from sklearn.utils import check_random_state
 
 from fedonce import learners
 from fedonce.data.preparation import Public
-from fedonce.errors import InputError, MessageError
+from fedonce.data.preparation.public import as_bounds
+from fedonce.errors import InputError, MessageError, shown
 from fedonce.jobs.weighing import ClassWeight, Weighing
 from fedonce.learners import Learner
 from fedonce.messages.envelope import kind_of, read_bytes
@@ -275,4 +277,19 @@ def public_knowledge(path: File, budget: bool = True) -> tuple[Public | None, An
     unknown = sorted(set(content) - {"bounds", "categories", "labels"}) if isinstance(content, Mapping) else ["?"]
     if unknown:
         raise InputError(f"{path} may have bounds, categories and labels. Got {unknown[0]!r}.")
-    return Public(content.get("bounds"), content.get("categories", {})), content.get("labels")
+    bounds = content.get("bounds")
+    for name, pair in bounds.items() if isinstance(bounds, Mapping) else [("all columns", bounds)]:
+        if bounds is not None and not _is_range(pair):
+            raise InputError(
+                f"The bounds of {name!r} in {path} must be two numbers or two dates, the lower one first. Got {shown(pair)}.",
+                parameter="public",
+            )
+    return Public(bounds, content.get("categories", {})), content.get("labels")
+
+
+def _is_range(pair: Any) -> bool:
+    """Tell whether bounds are two numbers or two dates; which dates, the preparation says."""
+    if not isinstance(pair, list) or len(pair) != 2:
+        return False
+    dates = [isinstance(end, str | datetime.date) for end in pair]
+    return all(dates) or (not any(dates) and as_bounds(pair) is not None)

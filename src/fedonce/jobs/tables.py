@@ -75,6 +75,7 @@ class TableSource:
             raise InputError(f"{self.path} has no column to learn from, besides {self.id!r} and {label!r}.")
         if public is not None:
             labels: dict[Any, str] = {} if label is None or classes is None else {label: kind_of_values(classes)}
+            _check_public(public, list(table.names), party)
             known = public.kinds(kept) | labels | dict(self.types)
             undeclared = [name for name in kept if name not in known]
             if undeclared:
@@ -109,6 +110,18 @@ class TableSource:
                     "it otherwise, train into another folder.",
                     parameter=(parameter, "refit"),
                 )
+
+
+def _check_public(public: Public, names: Sequence[Any], party: str) -> None:
+    """Refuse public knowledge of a column that is not there: with a slip of the pen it would serve none."""
+    bounds = public.bounds if isinstance(public.bounds, Mapping) else {}
+    for name in (*bounds, *public.categories):
+        if name not in names:
+            raise InputError(
+                f"The public knowledge of party {party!r} names column {name!r}, and the table has no such column"
+                f"{did_you_mean(str(name), names)}",
+                parameter="public",
+            )
 
 
 def _warn_of_ids(table: Table, names: Sequence[str], path: str | Path) -> None:

@@ -215,7 +215,8 @@ def _check(given: Mapping[str, Any], owner: str) -> None:
 def _refuse_without_epsilon(given: Mapping[str, Any], owner: str, local: bool) -> None:
     for name in NEED_EPSILON:
         if given.get(name) is not None and not (local and name in ("bounds", "categories")):
-            wanted = "left out without epsilon: there is no privacy budget that it could belong to"
+            also = " or local_epsilon" if name in ("bounds", "categories") else ""
+            wanted = f"left out without epsilon{also}: there is no privacy budget that it could belong to"
             raise parameter_error(owner, name, wanted, given[name])
 
 
