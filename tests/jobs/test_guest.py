@@ -6,7 +6,9 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from fedonce import InputError, Representation
+from fedonce.data.preparation import Public
 from fedonce.jobs import GuestBudget, GuestJob, Learning, RepresentJob, RowNames, Sealing, TableSource
+from fedonce.jobs.settings import public_knowledge
 from tests.jobs.office import done, make_tables, told
 
 # Cyrillic letters that look like plain ones.
@@ -124,3 +126,24 @@ def test_a_message_that_is_to_be_read_says_so(folder, job):
     assert replace(job, out="other", attack=False).run().warning is None
     blurred = replace(plain, out="blurred", learning=Learning(learner="quantiles", noise=1.0), attack=False)
     assert blurred.run().warning is None
+
+
+def test_a_slip_in_public_knowledge_is_found_and_another_party_s_column_is_not_one(tmp_path):
+    """Misspelt bounds or categories would serve no column; a file of public knowledge may serve several parties."""
+    (tmp_path / "shop.csv").write_text("who,visits,city\n" + "".join(f"c{k},{k % 7},Bern\n" for k in range(40)))
+    source = TableSource(tmp_path / "shop.csv", "who")
+    known = {"visits": (0, 9), "income": (0, 1)}
+    assert source.read("shop", public=Public(known, {"city": ["Bern"]}))[1].types["visits"] == "number"
+    with pytest.raises(
+        InputError, match=r"names column 'vists', and the table has no such column; did you mean 'visits'"
+    ):
+        source.read("shop", public=Public({"vists": (0, 9)}, {"city": ["Bern"]}))
+    with pytest.raises(InputError, match="What column 'visits' of party 'shop' holds is not declared"):
+        source.read("shop", public=Public(None, {"city": ["Bern"]}))
+
+
+@pytest.mark.parametrize("pair", ['[0, "x"]', "[30, 0]", "[1]", "3"])
+def test_bounds_that_are_none_are_named_with_their_file(tmp_path, pair):
+    (tmp_path / "public.toml").write_text(f"[bounds]\nvisits = {pair}\n")
+    with pytest.raises(InputError, match="The bounds of 'visits' in .*public.toml must be two numbers or two dates"):
+        public_knowledge(tmp_path / "public.toml")

@@ -113,13 +113,13 @@ class TableSource:
 
 
 def _check_public(public: Public, names: Sequence[Any], party: str) -> None:
-    """Refuse public knowledge of a column that is not there: with a slip of the pen it would serve none."""
+    """Refuse public knowledge of a column that is not there, and nearly is: with a slip of the pen it would serve none."""
     bounds = public.bounds if isinstance(public.bounds, Mapping) else {}
-    for name in (*bounds, *public.categories):
-        if name not in names:
+    known = {*bounds, *public.categories}
+    for name in known - set(names):  # one that is like no column may be another party's, or left out here
+        if meant := did_you_mean(str(name), [each for each in names if each not in known]):
             raise InputError(
-                f"The public knowledge of party {party!r} names column {name!r}, and the table has no such column"
-                f"{did_you_mean(str(name), names)}",
+                f"The public knowledge of party {party!r} names column {name!r}, and the table has no such column{meant}",
                 parameter="public",
             )
 
