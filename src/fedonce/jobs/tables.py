@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,11 @@ def _check_public(public: Public, names: Sequence[Any], party: str) -> None:
     bounds = public.bounds if isinstance(public.bounds, Mapping) else {}
     known = {*bounds, *public.categories}
     for name in known - set(names):  # one that is like no column may be another party's, or left out here
-        if meant := did_you_mean(str(name), [each for each in names if each not in known]):
+        left = [str(each) for each in names if each not in known]
+        if meant := get_close_matches(str(name), left, 1):
             raise InputError(
-                f"The public knowledge of party {party!r} names column {name!r}, and the table has no such column{meant}",
+                f"The public knowledge of party {party!r} names column {name!r}, and the table has no such column; did you mean "
+                f"{meant[0]!r}?",
                 parameter="public",
             )
 
