@@ -20,12 +20,11 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize(("bits", "kind"), [(32, Float32), (16, Float16), (8, Coded8), (4, Coded4)])
 def test_integers_are_coded_and_floats_are_not(bits, kind):
     assert type(writing.fitted(find(bits), ROWS, PCA(), None)) is kind
-    assert type(writing.public(find(bits), 3.0, 6)) is kind
 
 
-def test_so_many_columns_that_reading_them_would_take_long_stay_plain():
-    assert type(writing.public(find(8), 3.0, 2**16)) is Coded8
-    assert type(writing.public(find(8), 3.0, 2**16 + 1)) is find(8)
+def test_so_many_columns_that_reading_them_would_take_long_stay_plain(monkeypatch):
+    monkeypatch.setattr(writing, "COLUMNS_LIMIT", ROWS.shape[1] - 1)
+    assert type(writing.fitted(find(8), ROWS, None, None)) is find(8)
 
 
 def test_what_is_sent_of_values_of_any_scale_is_what_plain_integers_say():

@@ -42,11 +42,6 @@ def fitted(encoding: type[Codec], values: Rows, learner: Learner | None, bytes_p
     return _shortest(encoding.fit(values), values.shape[1])
 
 
-def public(encoding: type[Codec], bound: float, dim: int) -> Codec:
-    """Return the codec for values within bounds that are known without looking at a row."""
-    return _shortest(encoding.public(bound, dim), dim)
-
-
 def _shortest(codec: Codec, dim: int) -> Codec:
     return codec.coded if dim <= COLUMNS_LIMIT and type(codec) in CODED else codec
 

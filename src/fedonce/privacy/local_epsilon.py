@@ -55,11 +55,6 @@ class LocalEpsilon:
     def _mechanism(self) -> subset.SubsetSelection:
         return subset.best(self.cells, self.epsilon)
 
-    @property
-    def variance(self) -> float:
-        """Mean variance of a mark, for the same row."""
-        return self._mechanism.error / self.cells
-
     def answers(self, cells: Values, rows: Sequence[str] | None, encoder: str) -> Values:
         """Return an answer for each cell, (rows, cells).
 
