@@ -250,7 +250,7 @@ class Guest(GuestAttributes):
         return self._addressed(self.outgoing(own, noise_key), to, own)
 
     def outgoing(self, table: Table, noise_key: bytes | None = None) -> Rows:
-        """Return what would be sent of a table's rows, in their order, as the codec takes it."""
+        """Return what would be sent of a table's rows, in their order, for a look at it: messages are counted, this is not."""
         rows = self.preparation.transform(table)
         values = self.values(rows)
         noise = self.noise if self.noise is None or noise_key is None else replace(self.noise, key=noise_key)
