@@ -155,7 +155,7 @@ def test_a_guest_at_its_desk_learns_by_it_where_it_allows_it(here, tmp_path):
     desk = a_responder(tmp_path)
     with pytest.raises(Refused, match="'mine' is not allowed"):
         desk.answer(asks(learner="mine"))
-    (tmp_path / "policy.toml").write_text('learners = ["mine"]\n')
+    (tmp_path / "policy.toml").write_text('max_rebuilt = 1.0\nlearners = ["mine"]\n')
     assert Representation.from_file(desk.answer(asks(learner="mine"))).learner == "mine"
 
 

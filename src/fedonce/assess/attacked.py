@@ -20,9 +20,9 @@ if TYPE_CHECKING:  # what attacks is slow to import, and a message is inspected 
 REPORT = "report.html"  # in a model's folder
 META = "fedonce-attacked"  # the name of the page's meta element
 FIRST = ("file", "checksum", "made", "run", "rows", "protection", "attacks read")  # what names a message on its page
-NOT_ATTACKED = "not attacked yet: run `fedonce leakage --html PAGE`, and name the page (report)"
+NOT_ATTACKED = "not attacked yet: run `fedonce leakage`, and name its page (report)"
 NOT_KEPT = (
-    "no figures are kept beside a model with a budget: run `fedonce leakage --html PAGE`, and name the page (report)"
+    "no figures are kept beside a model with a budget: run `fedonce leakage`, and name its page (report)"
 )
 NO_DATE = "not known: a message has no date, and no report here says it"
 UNKNOWN = {"attacks read": NOT_ATTACKED, "made": NO_DATE}
