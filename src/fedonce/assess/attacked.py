@@ -21,9 +21,7 @@ REPORT = "report.html"  # in a model's folder
 META = "fedonce-attacked"  # the name of the page's meta element
 FIRST = ("file", "checksum", "made", "run", "rows", "protection", "attacks read")  # what names a message on its page
 NOT_ATTACKED = "not attacked yet: run `fedonce leakage`, and name its page (report)"
-NOT_KEPT = (
-    "no figures are kept beside a model with a budget: run `fedonce leakage`, and name its page (report)"
-)
+NOT_KEPT = "no figures are kept beside a model with a budget: run `fedonce leakage`, and name its page (report)"
 NO_DATE = "not known: a message has no date, and no report here says it"
 UNKNOWN = {"attacks read": NOT_ATTACKED, "made": NO_DATE}
 PAGE_LIMIT = 2**26  # bytes of a page
